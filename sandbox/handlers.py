@@ -1,0 +1,250 @@
+"""Bring a function into the form in which it travels to a worker (C2).
+
+An importable function travels as "module:qualname"; everything else (a lambda, a closure, a bound method, a partial, a
+local class's method, a function of `__main__`) by value, with dill, host to worker only. An entry point given as text
+is never imported in the host.
+"""
+
+import base64
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import MethodType
+from typing import Any
+
+from sandbox.errors import HandlerUnusable
+
+ADAPTER = "sandbox.worker:call_plainly"
+_ENTRY_POINT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+_TRIAL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "trial.py")
+_TRIAL_S = 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handler:
+    """Hold a function as it travels. Equal handlers are loaded once.
+
+    `kind` is "import" or "value". `origin` is the module's file where the import roots do not lead to it. `readable`
+    are absolute paths that its workers may read. `adapter` ("module:function") calls the function in the worker.
+    """
+
+    kind: str
+    name: str
+    module: str = ""
+    qualname: str = ""
+    origin: str | None = None
+    payload: bytes = b""
+    origins: tuple[tuple[str, str], ...] = ()
+    readable: tuple[str, ...] = ()
+    adapter: str = ADAPTER
+    isolation: str | None = None
+
+    @staticmethod
+    def of(
+        target: "Callable[..., Any] | str | Handler",
+        *,
+        readable: tuple[str, ...] = (),
+        by_value: bool | None = None,
+        adapter: str = ADAPTER,
+        isolation: str | None = None,
+    ) -> "Handler":
+        """Return the travelling form of `target`: a callable, or "module:qualname", which is never imported here.
+
+        `by_value=None` chooses. A handler by value is loaded once in a clean child. Raises `HandlerUnusable` (a
+        `ValueError`) naming the object that cannot travel and the remedy, `TypeError` for what is not callable.
+        """
+        if isinstance(target, Handler):
+            return target
+        common: dict[str, Any] = {"readable": _checked(readable), "adapter": adapter, "isolation": isolation}
+        if isinstance(target, str):
+            return _entry_point(target, common)
+        if not callable(target):
+            raise TypeError(f"a handler must be callable or 'module:qualname', not {type(target).__name__}")
+        reference = None if by_value else _import_reference(target)
+        if reference is not None:
+            return Handler(kind="import", name=_label(target), **reference, **common)
+        if by_value is False:
+            raise HandlerUnusable(f"{_label(target)} cannot be imported by name; leave by_value out")
+        return _by_value(target, common)
+
+    @property
+    def key(self) -> str:
+        """Give a short name that is the same for equal handlers only."""
+        return hashlib.sha256(json.dumps(self.to_wire_unkeyed(), sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def group(self) -> tuple[object, ...]:
+        """Say which handlers may share a zygote: one package, or all that travel by value; and the same grants."""
+        root = self.module.partition(".")[0] if self.kind == "import" else ""
+        return (self.kind, root, self.readable, self.adapter)
+
+    def to_wire(self) -> dict[str, Any]:
+        """Return the form that `sandbox.loading` reads."""
+        return {"key": self.key, **self.to_wire_unkeyed()}
+
+    def to_wire_unkeyed(self) -> dict[str, Any]:
+        """Return everything of the travelling form but its key."""
+        wire: dict[str, Any] = {"kind": self.kind, "adapter": self.adapter}
+        if self.kind == "import":
+            return wire | {"module": self.module, "qualname": self.qualname, "origin": self.origin}
+        payload = base64.b64encode(self.payload).decode("ascii")
+        return wire | {"payload": payload, "origins": dict(self.origins)}
+
+
+def import_roots() -> list[str]:
+    """Return the host's absolute `sys.path` entries, in order: what a worker may import from."""
+    return [entry for entry in sys.path if os.path.isabs(entry)]
+
+
+def _checked(readable: tuple[str, ...]) -> tuple[str, ...]:
+    if isinstance(readable, str | bytes):
+        raise TypeError("readable must be a sequence of absolute paths, not one string")
+    for path in readable:
+        if not isinstance(path, str | os.PathLike) or not os.path.isabs(path):
+            raise ValueError(f"readable path {str(path)[:100]!r} must be absolute")
+    return tuple(sorted({os.path.normpath(os.fspath(path)) for path in readable}))
+
+
+def _entry_point(target: str, common: dict[str, Any]) -> Handler:
+    if not _ENTRY_POINT.fullmatch(target):
+        raise ValueError(f"entry point {target[:100]!r} must read 'package.module:qualname'")
+    module, _, qualname = target.partition(":")
+    return Handler(kind="import", name=target, module=module, qualname=qualname, **common)
+
+
+def _label(target: Any) -> str:
+    name = getattr(target, "__qualname__", None) or type(target).__qualname__
+    return f"{getattr(target, '__module__', None) or type(target).__module__}:{name}"
+
+
+def _import_reference(target: Any) -> dict[str, Any] | None:
+    """Return module, qualname and origin if a clean process would find this very object by name."""
+    module, qualname = getattr(target, "__module__", None), getattr(target, "__qualname__", None)
+    if isinstance(target, MethodType) and not isinstance(target.__self__, type):
+        return None
+    if not module or not qualname or module == "__main__" or "<" in qualname:
+        return None
+    found: Any = sys.modules.get(module)
+    try:
+        for part in qualname.split("."):
+            found = getattr(found, part)
+    except AttributeError:
+        return None
+    if found is not target and found != target:
+        return None
+    origin = _origin(module)
+    return None if origin == "" else {"module": module, "qualname": qualname, "origin": origin}
+
+
+def _origin(module: str) -> str | None:
+    """Return the module's file if the import roots do not lead to it, `None` if they do, "" if nothing does."""
+    file = getattr(sys.modules[module], "__file__", None)
+    if file is None:
+        spec = getattr(sys.modules[module], "__spec__", None)
+        return None if module in sys.builtin_module_names or spec is not None else ""
+    if _is_found_by_roots(module, os.path.abspath(file)):
+        return None
+    return os.path.abspath(file) if os.path.isfile(file) and file.endswith(".py") else ""
+
+
+def _is_found_by_roots(module: str, file: str) -> bool:
+    spec = getattr(sys.modules[module], "__spec__", None)
+    if spec is None or spec.origin is None:
+        return False
+    base = file.removesuffix("/__init__.py") if file.endswith("/__init__.py") else file.rpartition(".")[0]
+    if os.path.basename(file).endswith((".so", ".pyd")):
+        return True
+    tail = os.sep + module.replace(".", os.sep)
+    return base.endswith(tail) and base[: -len(tail)] in import_roots()
+
+
+def _by_value(target: Any, common: dict[str, Any]) -> Handler:
+    import dill
+
+    origins = tuple(_origins(target))
+    try:
+        payload = dill.dumps(target, recurse=True, byref=False)
+    except Exception as error:
+        raise _unusable(target, error) from error
+    handler = Handler(kind="value", name=_label(target), payload=payload, origins=origins, **common)
+    _try_in_clean_child(handler)
+    return handler
+
+
+def _origins(target: Any) -> Iterator[tuple[str, str]]:
+    module = getattr(target, "__module__", None)
+    if module and module != "__main__" and module in sys.modules:
+        origin = _origin(module)
+        if origin:
+            yield module, origin
+
+
+def _unusable(target: Any, error: BaseException) -> HandlerUnusable:
+    name, value = _culprit(target)
+    what = f"{_label(target)} holds {name} ({type(value).__name__}), which" if name else f"{_label(target)}"
+    return HandlerUnusable(
+        f"{what} cannot travel to a worker process: {type(error).__name__}: {str(error)[:200]}. "
+        "Open such things inside the handler, or give the handler as 'module:qualname'."
+    )
+
+
+def _culprit(target: Any) -> tuple[str, Any]:
+    """Name the first captured object that does not pickle."""
+    import dill
+
+    for name, value in _captured(target):
+        try:
+            dill.dumps(value, recurse=True, byref=False)
+        except Exception:
+            return repr(name), value
+    return "", None
+
+
+def _captured(target: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(target, MethodType):
+        yield from vars(target.__self__).items() if hasattr(target.__self__, "__dict__") else ()
+        target = target.__func__
+    if hasattr(target, "func") and hasattr(target, "args") and hasattr(target, "keywords"):
+        yield from ((str(index), value) for index, value in enumerate(target.args))
+        yield from target.keywords.items()
+        yield from _captured(target.func)
+        return
+    code = getattr(target, "__code__", None)
+    if code is None:
+        yield from vars(target).items() if hasattr(target, "__dict__") else ()
+        return
+    for name, cell in zip(code.co_freevars, target.__closure__ or (), strict=False):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # an empty cell
+            continue
+    yield from ((name, target.__globals__[name]) for name in code.co_names if name in target.__globals__)
+    yield from ((f"default {index}", value) for index, value in enumerate(target.__defaults__ or ()))
+
+
+def _try_in_clean_child(handler: Handler) -> None:
+    """Load the handler once in a child that shares nothing with this process; raise `HandlerUnusable` if it fails."""
+    job = json.dumps({"roots": import_roots(), "handler": handler.to_wire()}).encode()
+    command = [sys.executable, "-I", _TRIAL]
+    try:
+        trial = subprocess.run(command, input=job, capture_output=True, timeout=_TRIAL_S, check=False, cwd="/")
+    except subprocess.TimeoutExpired:
+        raise HandlerUnusable(f"{handler.name} did not load in a clean process within {_TRIAL_S:g} s") from None
+    if trial.returncode == 0:
+        return
+    said = trial.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2][:300]
+    raise HandlerUnusable(
+        f"{handler.name} cannot be loaded in a clean process: {said or describe(trial.returncode)}. "
+        "Open such things inside the handler, or give the handler as 'module:qualname'."
+    )
+
+
+def describe(code: int) -> str:
+    """Say how a child ended."""
+    return f"it ended with status {code}"

@@ -1,0 +1,36 @@
+"""Load one handler in a clean process and say in one line on stderr what is wrong with it. Run by file path.
+
+Reads {"roots", "handler"} from stdin; exits 0 if the handler loads to something callable.
+"""
+
+import json
+import os
+import sys
+
+
+def main() -> None:
+    """Load and end; never run the handler."""
+    job = json.loads(sys.stdin.buffer.read())
+    sys.path[:] = job["roots"] + [entry for entry in sys.path if entry not in job["roots"]]
+    import_root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    if import_root not in sys.path:
+        sys.path.append(import_root)
+    import sandbox
+
+    sandbox._worker_process = True
+    from sandbox.loading import load_handler
+
+    try:
+        function, _ = load_handler(job["handler"])
+    except BaseException as error:
+        said = " ".join(str(error).split())[:200]
+        os.write(2, f"\n{type(error).__name__}: {said}\n".encode("utf-8", "backslashreplace"))
+        os._exit(1)
+    if not callable(function):
+        os.write(2, b"\nit loads to something that cannot be called\n")
+        os._exit(1)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
