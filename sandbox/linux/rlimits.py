@@ -1,0 +1,71 @@
+"""Resource limits (setrlimit(2), prlimit(2)): lowered from outside just before a job, and read back."""
+
+import os
+import resource
+
+PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+STACK_BYTES = 8 << 20
+NAMES = {
+    "memory_bytes": "RLIMIT_AS",
+    "data_bytes": "RLIMIT_DATA",
+    "cpu_s": "RLIMIT_CPU",
+    "file_bytes": "RLIMIT_FSIZE",
+    "open_files": "RLIMIT_NOFILE",
+}
+
+
+def baseline() -> tuple[int, int]:
+    """Return this process's address space and its data segment in bytes (proc(5), statm)."""
+    with open("/proc/self/statm", "rb") as file:
+        fields = file.read().split()
+    return int(fields[0]) * PAGE, int(fields[5]) * PAGE
+
+
+def set_fixed() -> None:
+    """Set what is the same for every worker: no core file, no locked memory, no message queues, a bounded stack."""
+    zero = {"RLIMIT_CORE": 0, "RLIMIT_MSGQUEUE": 0, "RLIMIT_MEMLOCK": 64 * 1024, "RLIMIT_NICE": 0, "RLIMIT_RTPRIO": 0}
+    for name, value in zero.items():
+        _lower(name, value)
+    soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    if soft == resource.RLIM_INFINITY or soft > STACK_BYTES:
+        resource.setrlimit(resource.RLIMIT_STACK, (STACK_BYTES, hard))
+
+
+def _lower(name: str, value: int) -> None:
+    which = getattr(resource, name, None)
+    if which is None:
+        return
+    _, hard = resource.getrlimit(which)
+    if hard == resource.RLIM_INFINITY or hard > value:
+        resource.setrlimit(which, (value, value))
+
+
+def lower_for(pid: int, wanted: dict[str, int], cpu_s: int) -> dict[str, float]:
+    """Lower the limits of process `pid` (0: ourselves), soft and hard, and return what the kernel says is in force.
+
+    The soft CPU limit stands one second under the hard one, so that SIGXCPU tells it from other deaths. Raises OSError.
+    """
+    in_force: dict[str, float] = {}
+    for key, value in (*wanted.items(), ("cpu_s", cpu_s)):
+        which = getattr(resource, NAMES[key])
+        _set(pid, which, value, value + 1 if key == "cpu_s" else value)
+        in_force[key] = _get(pid, which)
+    return in_force
+
+
+def _set(pid: int, which: int, soft: int, hard: int) -> None:
+    _, ceiling = _limits(pid, which)
+    if ceiling != resource.RLIM_INFINITY:
+        soft, hard = min(soft, ceiling), min(hard, ceiling)
+    if hasattr(resource, "prlimit"):
+        resource.prlimit(pid, which, (soft, hard))
+    else:
+        resource.setrlimit(which, (soft, hard))
+
+
+def _get(pid: int, which: int) -> int:
+    return _limits(pid, which)[0]
+
+
+def _limits(pid: int, which: int) -> tuple[int, int]:
+    return resource.prlimit(pid, which) if hasattr(resource, "prlimit") else resource.getrlimit(which)
