@@ -1,0 +1,329 @@
+"""The sandbox: run a function in a fresh, confined, single-use process and see how it ended."""
+
+import asyncio
+import atexit
+import json
+import os
+import queue
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sandbox import drive, probe, wire
+from sandbox.engine import Waiter, ZygoteEngine
+from sandbox.errors import SandboxUnavailable
+from sandbox.handlers import Handler
+from sandbox.limits import Limits
+from sandbox.model import Outcome, Verdict
+from sandbox.spare import Refusal, Worker
+from sandbox.supervise import Supervision
+
+SPARES = 4
+_TRIES = 4  # a spare may be found dead when it is taken; another takes its place
+_open: "weakref.WeakSet[Sandbox]" = weakref.WeakSet()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxStatistics:
+    """Hold a snapshot: what is there now, and what happened since the start."""
+
+    tier: str
+    engine: str
+    busy: int
+    spares: int
+    waiting: int
+    zygotes: int
+    jobs: int
+    forks: int
+    zygote_starts: int
+    zygotes_lost: int
+    verdicts: Mapping[str, int] = field(default_factory=dict)
+
+
+class Sandbox:
+    """Run functions in disposable processes; thread-safe, usable from any thread and any event loop.
+
+    `isolation` is the weakest tier accepted (A to E, or "none"); below it the constructor raises `SandboxUnavailable`.
+    `max_workers` bounds the jobs that run at once, `spares` the workers that wait ready in each group, `preload_s` the
+    import of a group's handlers. Leaving the `with` block, `close()` or the interpreter's exit ends every process.
+    """
+
+    def __init__(
+        self,
+        *,
+        limits: Limits = Limits(),  # noqa: B008 - frozen
+        isolation: str = "C",
+        engine: str = "auto",
+        max_workers: int | None = None,
+        spares: int | str = "auto",
+        preload: Sequence[str] = (),
+        preload_s: float = 10.0,
+    ) -> None:
+        self.limits = limits
+        self.probe = _checked_probe(isolation, engine)
+        workers = _positive("max_workers", max_workers, max(8, 4 * (os.cpu_count() or 1)))
+        ready = _positive("spares", None if spares == "auto" else spares, SPARES)
+        if isinstance(preload, str):
+            raise TypeError("preload must be a sequence of module names, not one string")
+        self._engine = ZygoteEngine(
+            self.probe, max_workers=workers, spares=ready, preload=preload, preload_s=preload_s
+        )
+        self._verdicts: dict[str, int] = {}
+        _open.add(self)
+        weakref.finalize(self, self._engine.close)
+
+    def add(self, *handlers: Handler) -> None:
+        """Announce handlers: their processes start loading them now, not at the first call."""
+        self._engine.add(handlers)
+
+    def run(
+        self,
+        function: "Callable[..., Any] | str | Handler",
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        limits: Limits | None = None,
+        timeout_s: float | None = None,
+        context: Mapping[str, Any] | None = None,
+        pickled: bytes = b"",
+    ) -> Outcome:
+        """Call `function(**arguments)` in a worker and return the outcome, whatever happens in there.
+
+        `arguments` must be JSON values; `pickled` carries others instead. At the deadline the worker is killed and the
+        verdict is `timeout`. Raises `SandboxClosed` after `close`, `HandlerUnusable` for a function that cannot travel,
+        `ValueError` for limits out of range; KeyboardInterrupt passes on after the kill.
+        """
+        call = _Call(self, function, arguments, limits, timeout_s, context, pickled)
+        for _ in range(_TRIES):
+            try:
+                session = call.open(self._wait_worker(call))
+            except Refusal as refusal:
+                return self._count(call.refused(refusal))
+            if session is not None:
+                return self._count(call.finish(drive.run_blocking(session)))
+        return self._count(call.refused(Refusal(Verdict.NO_SANDBOX, "workers end before they can be used")))
+
+    async def run_async(
+        self,
+        function: "Callable[..., Any] | str | Handler",
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        limits: Limits | None = None,
+        timeout_s: float | None = None,
+        context: Mapping[str, Any] | None = None,
+        pickled: bytes = b"",
+    ) -> Outcome:
+        """Do what `run` does on the running event loop, without a thread; cancelling kills the worker."""
+        call = _Call(self, function, arguments, limits, timeout_s, context, pickled)
+        for _ in range(_TRIES):
+            try:
+                session = call.open(await self._await_worker(call))
+            except Refusal as refusal:
+                return self._count(call.refused(refusal))
+            if session is not None:
+                return self._count(call.finish(await drive.run_async(session)))
+        return self._count(call.refused(Refusal(Verdict.NO_SANDBOX, "workers end before they can be used")))
+
+    def _wait_worker(self, call: "_Call") -> Worker:
+        delivered: queue.SimpleQueue[Worker | Refusal] = queue.SimpleQueue()
+        taken = self._engine.take(call.handler, delivered.put)
+        if isinstance(taken, Worker):
+            return taken
+        try:
+            what = delivered.get(timeout=self._patience(taken, call))
+        except queue.Empty:
+            what = self._overloaded(taken, delivered.get_nowait)
+        except BaseException:
+            self._abandon_wait(taken, delivered.get_nowait)
+            raise
+        return _worker_of(what)
+
+    async def _await_worker(self, call: "_Call") -> Worker:
+        loop = asyncio.get_running_loop()
+        delivered: asyncio.Future[Worker | Refusal] = loop.create_future()
+        late: list[Worker | Refusal] = []
+
+        def arrive() -> None:
+            if delivered.cancelled():
+                self._give_back(late[0])
+            elif not delivered.done():
+                delivered.set_result(late[0])
+
+        def deliver(what: Worker | Refusal) -> None:
+            late.append(what)
+            loop.call_soon_threadsafe(arrive)
+
+        taken = self._engine.take(call.handler, deliver)
+        if isinstance(taken, Worker):
+            return taken
+        try:
+            await asyncio.wait({delivered}, timeout=self._patience(taken, call))
+        except asyncio.CancelledError:
+            self._engine.leave_line(taken)
+            if delivered.done() and not delivered.cancelled():
+                self._give_back(delivered.result())
+            delivered.cancel()
+            raise
+        if not delivered.done():
+            return _worker_of(self._overloaded(taken, lambda: late[0]))
+        return _worker_of(delivered.result())
+
+    def _patience(self, waiter: Waiter, call: "_Call") -> float:
+        extra = self._engine._preload_s + 1 if self._engine.is_loading(waiter) else 0.0
+        return call.limits.queue_s + extra
+
+    def _overloaded(self, waiter: Waiter, get: Callable[[], "Worker | Refusal"]) -> "Worker | Refusal":
+        if self._engine.leave_line(waiter):
+            return Refusal(Verdict.OVERLOADED, "no worker was free in time")
+        return get()
+
+    def _abandon_wait(self, waiter: Waiter, get: Callable[[], "Worker | Refusal"]) -> None:
+        if not self._engine.leave_line(waiter):
+            self._give_back(get())
+
+    def _give_back(self, what: "Worker | Refusal") -> None:
+        if isinstance(what, Worker):
+            self._engine.put_back(what)
+
+    def _count(self, outcome: Outcome) -> Outcome:
+        name = outcome.verdict.value
+        self._verdicts[name] = self._verdicts.get(name, 0) + 1
+        return outcome
+
+    def statistics(self) -> SandboxStatistics:
+        """Return a snapshot."""
+        counts = self._engine.counts
+        return SandboxStatistics(
+            tier=self.probe.tier,
+            engine=self._engine.name,
+            jobs=counts.calls,
+            forks=counts.forks,
+            zygote_starts=counts.zygote_starts,
+            zygotes_lost=counts.zygotes_lost,
+            verdicts=dict(self._verdicts),
+            **self._engine.statistics(),
+        )
+
+    def close(self) -> None:
+        """End every process; jobs in flight answer `worker_lost`. May be called twice."""
+        self._engine.close()
+
+    def __enter__(self) -> "Sandbox":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class _Call:
+    """Hold one call on its way: the handler, the limits, the job's bytes, the clock."""
+
+    def __init__(
+        self,
+        box: Sandbox,
+        function: "Callable[..., Any] | str | Handler",
+        arguments: Mapping[str, Any] | None,
+        limits: Limits | None,
+        timeout_s: float | None,
+        context: Mapping[str, Any] | None,
+        pickled: bytes,
+    ) -> None:
+        self.handler = Handler.of(function)
+        self.limits = (limits or box.limits).shortened(timeout_s)
+        self.arrived = time.monotonic()
+        self._pickled = pickled
+        self._in_force: dict[str, float] = {}
+        self._worker: Worker | None = None
+        self._queued_s = 0.0
+        self._order = {
+            "handler": self.handler.key,
+            "arguments": {} if pickled else dict(arguments or {}),
+            "context": dict(context or {}),
+            "wall_s": self.limits.wall_s,
+            "result_bytes": self.limits.result_bytes,
+        }
+        if pickled:
+            self._order["pickled"] = True
+
+    def open(self, worker: Worker) -> drive.Session | None:
+        """Put the limits in force and begin; `None` if the worker turns out to be dead."""
+        try:
+            self._in_force = worker.lower_limits(self.limits)
+        except OSError:
+            worker.kill()
+            worker.release()
+            return None
+        self._worker = worker
+        job = wire.frame(wire.JOB, json.dumps(self._order, ensure_ascii=False).encode())
+        if self._pickled:
+            job += wire.frame(wire.VALUE, self._pickled)
+        started = time.monotonic()
+        self._queued_s = started - self.arrived
+        return drive.Session(worker, Supervision(self.limits, started), job)
+
+    def finish(self, outcome: Outcome) -> Outcome:
+        """Add the receipt and the queue time."""
+        worker = self._worker
+        assert worker is not None
+        receipt = replace(worker.receipt, pid=worker.pid, limits=self._in_force)
+        return replace(outcome, receipt=receipt, queued_s=self._queued_s)
+
+    def refused(self, refusal: Refusal) -> Outcome:
+        """Return the outcome of a job that never started."""
+        waited = time.monotonic() - self.arrived
+        return Outcome(verdict=refusal.verdict, detail=refusal.detail, queued_s=waited, limits=self.limits)
+
+
+def _worker_of(what: "Worker | Refusal") -> Worker:
+    if isinstance(what, Refusal):
+        raise what
+    return what
+
+
+def _positive(name: str, value: object, default: int) -> int:
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 10_000:
+        raise ValueError(f"{name} must be a whole number from 1 to 10000, not {value!r:.40}")
+    return value
+
+
+def _checked_probe(isolation: str, engine: str) -> "probe.Probe":
+    if isolation not in probe.TIERS:
+        raise ValueError(f"isolation must be one of {', '.join(probe.TIERS)}, not {isolation!r:.40}")
+    if engine not in ("auto", "zygote"):
+        raise ValueError(f"engine must be 'auto' or 'zygote', not {engine!r:.40}")
+    found = probe.probe()
+    if not probe.at_least(found.tier, isolation):
+        lines = found.report()
+        raise SandboxUnavailable(
+            f"this host gives tier {found.tier}, below the minimum {isolation!r}: "
+            + "; ".join(f"no {name} ({why})" for name, why in found.missing.items()),
+            lines,
+        )
+    return found
+
+
+@atexit.register
+def _close_all() -> None:
+    for box in list(_open):
+        box.close()
+
+
+def _abandon_all() -> None:
+    for box in list(_open):
+        box._engine.abandon()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_abandon_all)
+
+
+def encode_pickled(values: Mapping[str, Any]) -> bytes:
+    """Pickle arguments that are not JSON, by value, for the way from host to worker."""
+    import dill
+
+    data: bytes = dill.dumps(dict(values), recurse=True, byref=False)
+    return data
+

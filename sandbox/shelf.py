@@ -1,0 +1,135 @@
+"""One group's shelf: its handlers, its zygotes, its spares. No thread and no lock of its own: the engine holds one."""
+
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sandbox.confine import Plan
+from sandbox.handlers import Handler
+from sandbox.launcher import ZygoteProcess
+from sandbox.model import Receipt
+from sandbox.spare import Worker
+
+RENEW_FORKS = 10_000
+RENEW_S = 900.0
+MOST_BROKEN_STARTS = 3
+
+
+class Zygote:
+    """Hold one zygote with what it has told us and the workers it has made."""
+
+    def __init__(self, handlers: Sequence[Handler], plan: Plan, preload: Sequence[str], *, single: bool) -> None:
+        self.handlers = {handler.key for handler in handlers}
+        self.plan = plan
+        self.single = single
+        self.process = ZygoteProcess(handlers, plan, preload, single=single)
+        self.started = time.monotonic()
+        self.loading = ""
+        self.ready: dict[str, Any] | None = None
+        self.problem = ""
+        self.workers: dict[int, Worker] = {}  # by pid in the zygote's namespace
+        self.pending = 1 if single else 0
+        self.forks = 0
+
+    def make_worker(self, pid: int, descriptors: list[int]) -> Worker:
+        """Take in a worker that the zygote has sent."""
+        ready = self.ready or {}
+        receipt = Receipt(
+            tier=self.plan.tier,
+            engine="exec" if self.single else "zygote",
+            layers=tuple(ready.get("layers", ())),
+            missing=tuple(ready.get("missing", ())),
+            landlock_abi=self.plan.landlock_abi,
+            seccomp=str(ready.get("seccomp", "")),
+            uid=ready.get("uid"),
+            readable=self.plan.readable,
+        )
+        space, data = ready.get("baseline", (0, 0))
+        worker = Worker(descriptors, pid, receipt, (space, data))
+        self.workers[pid] = worker
+        self.pending = max(0, self.pending - 1)
+        self.forks += 1
+        return worker
+
+    def request(self, count: int) -> None:
+        """Ask for `count` more workers."""
+        self.pending += count
+        self.process.request_workers(count)
+
+    @property
+    def is_worn(self) -> bool:
+        """Ask whether it is time for another: every fork shares this one's address layout."""
+        return self.forks >= RENEW_FORKS or time.monotonic() - self.started > RENEW_S
+
+
+class Shelf:
+    """Hold the spares of handlers that may share a zygote, and why some of them cannot be used."""
+
+    def __init__(self, plan: Plan, preload: Sequence[str], *, single: bool = False) -> None:
+        self.plan = plan
+        self.preload = tuple(preload)
+        self.single = single
+        self.handlers: dict[str, Handler] = {}
+        self.failures: dict[str, str] = {}
+        self.threaded: set[str] = set()
+        self.spares: deque[Worker] = deque()
+        self.current: Zygote | None = None
+        self.extra: list[Zygote] = []  # in single mode, further ones; else those being replaced
+        self.broken_starts = 0
+        self.last_problem = ""
+        self.last_used = time.monotonic()
+
+    def add(self, handlers: Iterable[Handler]) -> None:
+        """Take in handlers; a zygote that has not loaded them is replaced at the next call of one."""
+        for handler in handlers:
+            self.handlers.setdefault(handler.key, handler)
+
+    def usable(self) -> list[Handler]:
+        """Return the handlers that a new zygote should load."""
+        return [
+            handler for key, handler in self.handlers.items() if key not in self.failures and key not in self.threaded
+        ]
+
+    def start(self) -> Zygote:
+        """Start a zygote with every usable handler and make it the current one; OSError if that fails."""
+        zygote = Zygote(self.usable(), self.plan, self.preload, single=self.single)
+        if self.current is not None:
+            self.extra.append(self.current)
+        self.current = zygote
+        return zygote
+
+    @property
+    def zygotes(self) -> list[Zygote]:
+        """Give all that live."""
+        return [*self.extra, *([self.current] if self.current is not None else [])]
+
+    @property
+    def is_loading(self) -> bool:
+        """Ask whether the current zygote is not ready yet."""
+        return self.current is None or self.current.ready is None
+
+    def pop(self, key: str) -> Worker | None:
+        """Take a spare that has loaded `key` and lives."""
+        for _ in range(len(self.spares)):
+            worker = self.spares.popleft()
+            if worker.is_dead:
+                worker.release()
+                continue
+            if self._has_loaded(worker, key):
+                return worker
+            self.spares.append(worker)
+        return None
+
+    def _has_loaded(self, worker: Worker, key: str) -> bool:
+        return any(worker.zygote_pid in z.workers and z.workers[worker.zygote_pid] is worker and key in z.handlers
+                   for z in self.zygotes)  # fmt: skip
+
+    def restock(self, target: int, waiting: int) -> None:
+        """Ask the current zygote for what is missing to `target` spares and one for every waiter."""
+        zygote = self.current
+        if zygote is None or zygote.ready is None or self.single:
+            return
+        missing = target + waiting - len(self.spares) - zygote.pending
+        if missing > 0:
+            zygote.request(missing)
