@@ -1,0 +1,1 @@
+"""Schemas: the `core` dialect, the full dialect, and the bridge from a typed function's signature."""
