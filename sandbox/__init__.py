@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from sandbox.probe import probe as probe
     from sandbox.sandbox import Sandbox as Sandbox
     from sandbox.sandbox import SandboxStatistics as SandboxStatistics
+    from sandbox.sandbox import encode_pickled as encode_pickled
 
 _HOMES = {
     "Failure": "model",
@@ -59,6 +60,7 @@ _HOMES = {
     "Usage": "model",
     "Verdict": "model",
     "at_least": "probe",
+    "encode_pickled": "sandbox",
     "probe": "probe",
 }
 # In a zygote an application that builds its Sandbox at import must not start itself again: it gets an inert one.

@@ -70,6 +70,7 @@ class Sandbox:
         self._engine = ZygoteEngine(
             self.probe, max_workers=workers, spares=ready, preload=preload, preload_s=preload_s
         )
+        self.max_workers = workers
         self._verdicts: dict[str, int] = {}
         _open.add(self)
         weakref.finalize(self, self._engine.close)
@@ -87,14 +88,16 @@ class Sandbox:
         timeout_s: float | None = None,
         context: Mapping[str, Any] | None = None,
         pickled: bytes = b"",
+        until: float | None = None,
     ) -> Outcome:
         """Call `function(**arguments)` in a worker and return the outcome, whatever happens in there.
 
-        `arguments` must be JSON values; `pickled` carries others instead. At the deadline the worker is killed and the
+        `arguments` must be JSON values; `pickled` carries others instead. `until`, a monotonic instant, ends both the
+        wait for a worker and the run. At the deadline the worker is killed and the
         verdict is `timeout`. Raises `SandboxClosed` after `close`, `HandlerUnusable` for a function that cannot travel,
         `ValueError` for limits out of range; KeyboardInterrupt passes on after the kill.
         """
-        call = _Call(self, function, arguments, limits, timeout_s, context, pickled)
+        call = _Call(self, function, arguments, limits, timeout_s, context, pickled, until)
         for _ in range(_TRIES):
             try:
                 session = call.open(self._wait_worker(call))
@@ -113,9 +116,10 @@ class Sandbox:
         timeout_s: float | None = None,
         context: Mapping[str, Any] | None = None,
         pickled: bytes = b"",
+        until: float | None = None,
     ) -> Outcome:
         """Do what `run` does on the running event loop, without a thread; cancelling kills the worker."""
-        call = _Call(self, function, arguments, limits, timeout_s, context, pickled)
+        call = _Call(self, function, arguments, limits, timeout_s, context, pickled, until)
         for _ in range(_TRIES):
             try:
                 session = call.open(await self._await_worker(call))
@@ -171,7 +175,8 @@ class Sandbox:
 
     def _patience(self, waiter: Waiter, call: "_Call") -> float:
         extra = self._engine._preload_s + 1 if self._engine.is_loading(waiter) else 0.0
-        return call.limits.queue_s + extra
+        patience = call.limits.queue_s + extra
+        return patience if call.until is None else max(0.0, min(patience, call.until - time.monotonic()))
 
     def _overloaded(self, waiter: Waiter, get: Callable[[], "Worker | Refusal"]) -> "Worker | Refusal":
         if self._engine.leave_line(waiter):
@@ -228,10 +233,12 @@ class _Call:
         timeout_s: float | None,
         context: Mapping[str, Any] | None,
         pickled: bytes,
+        until: float | None,
     ) -> None:
         self.handler = Handler.of(function)
         self.limits = (limits or box.limits).shortened(timeout_s)
         self.arrived = time.monotonic()
+        self.until = until
         self._pickled = pickled
         self._in_force: dict[str, float] = {}
         self._worker: Worker | None = None
@@ -260,7 +267,7 @@ class _Call:
             job += wire.frame(wire.VALUE, self._pickled)
         started = time.monotonic()
         self._queued_s = started - self.arrived
-        return drive.Session(worker, Supervision(self.limits, started), job)
+        return drive.Session(worker, Supervision(self.limits, started, self.until), job)
 
     def finish(self, outcome: Outcome) -> Outcome:
         """Add the receipt and the queue time."""

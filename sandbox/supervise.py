@@ -25,10 +25,12 @@ FLOOD_FACTOR = 16  # C31: printing past 16 times the cap kills the worker
 class Supervision:
     """Follow one job from its first byte to its end; times are monotonic instants in seconds."""
 
-    def __init__(self, limits: Limits, started: float) -> None:
+    def __init__(self, limits: Limits, started: float, until: float | None = None) -> None:
         self.limits = limits
         self.started = started
         self.deadline = started + limits.wall_s
+        if until is not None:
+            self.deadline = min(self.deadline, until)
         self.killed: Verdict | None = None
         self.is_decided = False
         self.ended: float | None = None

@@ -174,9 +174,6 @@ def describe(error: BaseException) -> dict[str, Any]:
 
 def _message(error: BaseException) -> str:
     try:
-        arguments = error.args
-        if len(arguments) == 1 and type(arguments[0]) is str:
-            return arguments[0][:MESSAGE_CHARACTERS]
         return str(error)[:MESSAGE_CHARACTERS]
     except BaseException:
         return ""

@@ -1,0 +1,64 @@
+"""Check a declared return type on the JSON that the worker answered (C3): declarative types only, in the host."""
+
+import collections.abc
+import inspect
+import json
+from collections.abc import Callable
+from typing import Any, get_args, get_origin
+
+import pydantic
+from pydantic_core import SchemaValidator, ValidationError
+
+from dispatcher.schema.core_schema import build, find_code
+from dispatcher.schema.pointer import join
+from dispatcher.schema.typed import _hints
+
+_STREAMS = (
+    collections.abc.Iterator,
+    collections.abc.Iterable,
+    collections.abc.Generator,
+    collections.abc.AsyncIterator,
+    collections.abc.AsyncIterable,
+    collections.abc.AsyncGenerator,
+)
+
+
+class ReturnCheck:
+    """Hold the check of one declared return type."""
+
+    def __init__(self, validator: SchemaValidator) -> None:
+        self._validator = validator
+
+    def check(self, value: Any) -> tuple[str, str] | None:
+        """Return path and hint of the first place that is not of the declared type, `None` if all is."""
+        try:
+            self._validator.validate_json(json.dumps(value, ensure_ascii=False), strict=True)
+        except ValidationError as error:
+            path = ""
+            here: Any = value
+            for step in error.errors(include_url=False)[0]["loc"]:
+                try:
+                    here = here[step]
+                except (KeyError, IndexError, TypeError):
+                    break
+                path = join(path, step)
+            return path, "is not of the declared return type"
+        return None
+
+
+def build_return_check(function: Callable[..., Any], tool: str) -> ReturnCheck | None:
+    """Return the check of a function's declared return type, `None` where there is nothing to check in the host."""
+    annotation = _hints(function, tool).get("return", Any)
+    if annotation in (Any, inspect.Signature.empty):
+        return None
+    if get_origin(annotation) in _STREAMS:
+        inner = get_args(annotation)[0]
+        annotation = list[inner] if inner is not Any else list[Any]
+    try:
+        adapter: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(annotation)
+        schema = adapter.core_schema
+        if find_code(schema) is not None:
+            return None  # it would run the tool's own code; its model has built itself in the worker already
+        return ReturnCheck(build(schema))
+    except Exception as error:
+        raise ValueError(f"tool {tool!r}: its return annotation cannot be checked: {str(error)[:200]}") from None

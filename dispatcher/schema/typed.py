@@ -1,0 +1,205 @@
+"""The bridge from a typed function to a schema, a validator and its coercions (C3, C5)."""
+
+import inspect
+import json
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, get_args, get_origin
+
+import pydantic
+from pydantic_core import SchemaValidator, ValidationError
+
+from dispatcher.coerce import Coercion
+from dispatcher.context import ToolContext
+from dispatcher.faults import Problem
+from dispatcher.schema.core_schema import build, find_code
+from dispatcher.schema.pointer import join
+from dispatcher.schema.typed_errors import rewrite_errors
+
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypedArguments:
+    """Hold what a typed function's signature says: schema, validator, coercions, where the context goes.
+
+    `has_code` says in words what would run the user's code in the host, `None` when only declarative constraints do.
+    """
+
+    schema: dict[str, Any]
+    coerce: dict[str, tuple[str, ...]]
+    context_parameter: str | None
+    has_code: str | None
+    _validator: SchemaValidator | None
+    _choices: dict[str, list[Any]]
+
+    def check(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], tuple[Problem, ...]]:
+        """Return the annotated Python values for JSON arguments, or the problems; JSON-strict at every depth."""
+        assert self._validator is not None
+        text = json.dumps(arguments, ensure_ascii=False, allow_nan=False)
+        try:
+            model = self._validator.validate_json(text, strict=True, extra="forbid")
+        except ValidationError as error:
+            problems = rewrite_errors(error.errors(include_url=False), arguments, self._choices)
+            return {}, problems
+        return {name: getattr(model, name) for name in type(model).__pydantic_fields__ if name in model.model_fields_set}, ()
+
+
+def describe_function(function: Callable[..., Any], tool: str) -> TypedArguments:
+    """Read a function's signature; ValueError naming tool, parameter and remedy for what cannot be a tool's."""
+    signature = _signature(function, tool)
+    hints = _hints(function, tool)
+    context_parameter = None
+    fields: dict[str, Any] = {}
+    coerce: dict[str, tuple[str, ...]] = {}
+    for name, parameter in signature.parameters.items():
+        annotation = hints.get(name, parameter.annotation)
+        if annotation is ToolContext or ToolContext in get_args(annotation):
+            context_parameter = name
+            continue
+        _check_parameter(parameter, annotation, tool)
+        default = ... if parameter.default is inspect.Parameter.empty else parameter.default
+        fields[name] = (annotation, default)
+        coerce.update(_coercions(annotation, join("", _alias(annotation, name)), 0))
+    model = _model(fields, tool)
+    has_code = find_code(model.__pydantic_core_schema__)
+    schema = _schema(model, tool)
+    return TypedArguments(
+        schema=schema,
+        coerce=coerce,
+        context_parameter=context_parameter,
+        has_code=has_code,
+        _validator=_validator(model, tool),
+        _choices=dict(_choices(schema, schema, "", 0)),
+    )
+
+
+def _signature(function: Callable[..., Any], tool: str) -> inspect.Signature:
+    try:
+        return inspect.signature(function)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"tool {tool!r}: its handler has no signature to read ({error}); register it with a schema") from None
+
+
+def _hints(function: Callable[..., Any], tool: str) -> dict[str, Any]:
+    target: Any = function
+    while hasattr(target, "func") and hasattr(target, "args"):  # functools.partial
+        target = target.func
+    if not inspect.isroutine(target) and callable(target) and not inspect.isclass(target):
+        target = type(target).__call__
+    target = inspect.unwrap(getattr(target, "__func__", target))
+    names = {}
+    for name, cell in zip(target.__code__.co_freevars, target.__closure__ or (), strict=False):
+        try:
+            names[name] = cell.cell_contents
+        except ValueError:
+            continue
+    try:
+        return typing.get_type_hints(target, localns=names, include_extras=True)
+    except Exception as error:
+        raise ValueError(f"tool {tool!r}: an annotation cannot be resolved: {error}; import it where the handler is defined") from None
+
+
+def _check_parameter(parameter: inspect.Parameter, annotation: Any, tool: str) -> None:
+    where = f"tool {tool!r}: parameter {parameter.name!r}"
+    if parameter.kind in _VARIADIC:
+        raise ValueError(f"{where} is {parameter.kind.description}; a typed tool takes named parameters only")
+    if annotation is inspect.Parameter.empty:
+        raise ValueError(f"{where} has no annotation; annotate it, or register the tool with a schema")
+
+
+def _model(fields: dict[str, Any], tool: str) -> type[pydantic.BaseModel]:
+    config = pydantic.ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, arbitrary_types_allowed=False,
+                                 protected_namespaces=())  # fmt: skip
+    try:
+        return pydantic.create_model("Arguments", __config__=config, **fields)
+    except Exception as error:
+        raise ValueError(f"tool {tool!r}: its parameters cannot be a schema: {str(error).splitlines()[0][:300]}") from None
+
+
+def _validator(model: type[pydantic.BaseModel], tool: str) -> SchemaValidator:
+    try:
+        return build(model.__pydantic_core_schema__)
+    except ValueError as error:
+        raise ValueError(f"tool {tool!r}: a pattern of its parameters: {error}") from None
+
+
+def _schema(model: type[pydantic.BaseModel], tool: str) -> dict[str, Any]:
+    try:
+        schema = model.model_json_schema()
+    except Exception as error:
+        raise ValueError(f"tool {tool!r}: its parameters have no JSON Schema: {str(error)[:200]}") from None
+    cleaned: dict[str, Any] = _clean(schema)
+    cleaned.setdefault("properties", {})
+    cleaned["additionalProperties"] = False
+    return cleaned
+
+
+def _clean(node: Any) -> Any:
+    """Drop generated titles and close every object."""
+    if isinstance(node, list):
+        return [_clean(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    cleaned = {}
+    for key, value in node.items():
+        if key in ("properties", "$defs"):
+            cleaned[key] = {name: _clean(child) for name, child in value.items()}
+        elif key in ("default", "examples", "enum", "const"):
+            cleaned[key] = value
+        elif key != "title":
+            cleaned[key] = _clean(value)
+    if "properties" in cleaned:
+        cleaned.setdefault("additionalProperties", False)
+        if cleaned["additionalProperties"] is True:
+            cleaned["additionalProperties"] = False
+    return cleaned
+
+
+def _choices(node: Any, root: Mapping[str, Any], path: str, depth: int) -> Iterator[tuple[str, list[Any]]]:
+    """Yield the allowed values of each enum and const, by pointer with `*` for indices."""
+    if not isinstance(node, dict) or depth > 12:
+        return
+    if "$ref" in node:
+        name = node["$ref"].rpartition("/")[2]
+        yield from _choices(root.get("$defs", {}).get(name), root, path, depth + 1)
+    if "enum" in node or "const" in node:
+        yield path, list(node.get("enum", [])) or [node["const"]]
+    for branch in node.get("anyOf", []):
+        yield from _choices(branch, root, path, depth + 1)
+    for name, child in node.get("properties", {}).items():
+        yield from _choices(child, root, join(path, name), depth + 1)
+    if isinstance(node.get("items"), dict):
+        yield from _choices(node["items"], root, f"{path}/*", depth + 1)
+
+
+def _alias(annotation: Any, name: str) -> str:
+    for mark in get_args(annotation)[1:] if get_origin(annotation) is Annotated else ():
+        alias = getattr(mark, "alias", None)
+        if isinstance(alias, str):
+            return alias
+    return name
+
+
+def _coercions(annotation: Any, path: str, depth: int) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the coercions that an annotation declares, at any depth, by pointer."""
+    if depth > 8:
+        return
+    if get_origin(annotation) is Annotated:
+        marks = tuple(str(mark) for mark in get_args(annotation)[1:] if isinstance(mark, Coercion))
+        if marks:
+            yield path, marks
+        yield from _coercions(get_args(annotation)[0], path, depth + 1)
+    elif get_origin(annotation) in (list, tuple, set, frozenset):
+        yield from _coercions(get_args(annotation)[0], f"{path}/*", depth + 1)
+    elif isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):
+        for name, info in annotation.model_fields.items():
+            inner = join(path, info.alias or name)
+            marks = tuple(str(mark) for mark in info.metadata if isinstance(mark, Coercion))
+            if marks:
+                yield inner, marks
+            yield from _coercions(info.annotation, inner, depth + 1)
+    else:
+        for branch in get_args(annotation):
+            yield from _coercions(branch, path, depth + 1)

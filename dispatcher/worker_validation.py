@@ -1,0 +1,24 @@
+"""Worker side of `validate_in="worker"`: build the model under the deadline, then call the handler.
+
+Loaded only in the zygotes of such tools: it brings pydantic.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from dispatcher import worker
+from dispatcher.schema.typed import TypedArguments, describe_function
+
+
+@functools.cache
+def _described(function: Callable[..., Any]) -> TypedArguments:
+    return describe_function(function, "tool")
+
+
+def invoke(function: Callable[..., Any], arguments: dict[str, Any], job: Any) -> dict[str, Any]:
+    """Return {"invalid": problems} when the model refuses the arguments, else what `worker.invoke` returns."""
+    values, problems = _described(function).check(arguments)
+    if problems:
+        return {"invalid": [{"path": p.path, "keyword": p.keyword, "message": p.message[:500]} for p in problems[:64]]}
+    return worker.invoke(function, values, job)
