@@ -1,0 +1,1 @@
+"""The command line: `dispatcher call|run|tools|doctor|demo`. stdout carries results only."""

@@ -1,0 +1,183 @@
+"""The command line's commands and exit codes.
+
+0 ok · 1 some call answered an error · 2 usage · 3 no sandbox · 70 our own bug · 130 interrupted · 141 closed pipe
+"""
+
+import json
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+
+OK, FAILED, USAGE, NO_SANDBOX, BUG, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 3, 70, 130, 141
+DEFAULT_TOOLS = "tools:registry"
+
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    no_args_is_help=False,
+    help="Run a model's tool calls in disposable, confined processes.",
+)
+_AFTER_NAME = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+ToolsOption = Annotated[str, typer.Option("--tools", help="where the registry is, as module:attribute")]
+
+
+class UsageProblem(Exception):
+    """Say in one line what was wrong with how a command was called."""
+
+
+def say(text: str) -> None:
+    """Write one line of results."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def complain(text: str) -> None:
+    """Write one line for a person."""
+    sys.stderr.write(" ".join(f"dispatcher: {text}".split()) + "\n")
+
+
+@app.command(context_settings=_AFTER_NAME)
+def call(
+    name: Annotated[str, typer.Argument(help="the tool")],
+    arguments: Annotated[list[str] | None, typer.Argument(help="its arguments as JSON; - reads them from stdin")] = None,
+    tools: ToolsOption = DEFAULT_TOOLS,
+    text: Annotated[bool, typer.Option("--text", help="print the text form")] = False,
+) -> int:
+    """Make one call and print its observation."""
+    given = arguments or []
+    if len(given) > 1:
+        raise UsageProblem("call takes one argument after NAME: quote the JSON")
+    raw: Any = "{}" if not given else sys.stdin.buffer.read() if given[0] == "-" else given[0]
+    with open_dispatcher(tools) as dispatcher:
+        observation = dispatcher.execute(name, raw)
+    say(observation.to_text() if text else observation.to_json())
+    return OK if observation.ok else FAILED
+
+
+@app.command()
+def run(
+    file: Annotated[str, typer.Argument(help="a file of calls, one JSON object a line; - is stdin")],
+    tools: ToolsOption = DEFAULT_TOOLS,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, max=256, help="calls at once")] = 4,
+) -> int:
+    """Make every call of a file, and print the observations in order."""
+    from dispatcher.cli import stream
+
+    with open_dispatcher(tools) as dispatcher:
+        return FAILED if stream.run_file(dispatcher, file, jobs) else OK
+
+
+@app.command("tools")
+def list_tools(
+    name: Annotated[str | None, typer.Argument(help="one tool")] = None,
+    tools: ToolsOption = DEFAULT_TOOLS,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+) -> int:
+    """List the tools, or show one with its schema, limits and codes."""
+    from dispatcher.cli import listing
+
+    return listing.show(load_registry(tools), name, as_json=as_json)
+
+
+@app.command()
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False) -> int:
+    """Say what this host can confine, layer by layer, what is lost and what to do."""
+    from sandbox import at_least, probe
+
+    found = probe()
+    say(json.dumps(found.to_dict()) if as_json else "\n".join(found.report()))
+    return OK if at_least(found.tier, "C") else NO_SANDBOX
+
+
+@app.command()
+def demo() -> int:
+    """See classic mistakes repaired, and hostile calls killed while honest ones go on."""
+    from dispatcher.cli import demo as script
+
+    return OK if script.run() else FAILED
+
+
+def load_registry(place: str) -> Any:
+    """Return the registry at `module:attribute`; the current directory is importable, and its `tools` wins over ours."""
+    from importlib import import_module
+
+    from dispatcher import Registry
+
+    module, _, attribute = place.partition(":")
+    if not module or not attribute:
+        raise UsageProblem(f"--tools {place!r} must read module:attribute")
+    here = os.getcwd()
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found: Any = import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except Exception as error:
+        raise UsageProblem(f"--tools {place!r} cannot be loaded: {type(error).__name__}: {error}") from error
+    if not isinstance(found, Registry):
+        raise UsageProblem(f"--tools {place!r} is {type(found).__name__}, not a Registry")
+    return found
+
+
+def open_dispatcher(place: str) -> Any:
+    """Return a dispatcher over the registry at `place`."""
+    from dispatcher import Dispatcher
+
+    return Dispatcher(load_registry(place), record=_drop)
+
+
+def _drop(record: Any) -> None:
+    return None
+
+
+def run_command(arguments: list[str]) -> int:
+    """Run one command line and return its exit code; never raises."""
+    from sandbox.errors import SandboxUnavailable
+
+    try:
+        return int(app(arguments, prog_name="dispatcher", standalone_mode=False) or 0)
+    except UsageProblem as problem:
+        complain(str(problem))
+        return USAGE
+    except SandboxUnavailable as problem:
+        complain(f"{problem} (see: dispatcher doctor)")
+        return NO_SANDBOX
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        _silence_stdout()
+        return CLOSED_PIPE
+    except Exception as error:
+        return _explain(error)
+
+
+def _explain(error: Exception) -> int:
+    format_message = getattr(error, "format_message", None)
+    if type(error).__name__ == "Abort":
+        return INTERRUPTED
+    if type(error).__name__ == "NoArgsIsHelpError" or format_message is not None:
+        complain((format_message() if format_message else str(error)) or "no command; see dispatcher --help")
+        return USAGE
+    from dispatcher.ids import new_correlation_id
+
+    complain(f"internal error {new_correlation_id()}: {type(error).__name__}: {error}")
+    return BUG
+
+
+def _silence_stdout() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def main() -> None:
+    """Be the console script."""
+    code = run_command(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _silence_stdout()
+        code = CLOSED_PIPE
+    sys.exit(code)
