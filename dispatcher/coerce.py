@@ -100,8 +100,8 @@ def _types_at(schema: Mapping[str, Any], segments: tuple[str, ...]) -> set[str] 
         if not found:
             return None
     types: set[str] = set()
-    for node in (branch for node in found for branch in _branches(node, schema)):
-        listed = node.get("type", [])
+    for branch in (branch for node in found for branch in _branches(node, schema)):
+        listed = branch.get("type", [])
         types |= {listed} if isinstance(listed, str) else set(listed)
     return types
 

@@ -1,9 +1,9 @@
 """What handlers raise, what tools declare, what the host sees raised. Standard library only.
 
-    Exception
-    ├── ToolError          a handler's known problem, told to the model with a code of the tool's catalogue
-    └── DispatcherError
-        └── DispatcherClosed   a call after close()
+Exception
+├── ToolError          a handler's known problem, told to the model with a code of the tool's catalogue
+└── DispatcherError
+    └── DispatcherClosed   a call after close()
 """
 
 import math
@@ -107,7 +107,7 @@ def _check_stricter(code: str, spec: ErrorSpec, tool: str) -> None:
 
 def report_of(result: object) -> dict[str, Any] | None:
     """Return `result` if it is a handler's report of an error, `None` if it is data (C28)."""
-    if type(result) is dict and result.get("error") in CODES and REPORT_KEYS >= result.keys():
+    if type(result) is dict and result.get("error") in CODES and result.keys() <= REPORT_KEYS:
         return result
     return None
 
@@ -124,7 +124,9 @@ def resolve_report(report: Mapping[str, Any], errors: Mapping[str, ErrorSpec], e
     retry_after = report.get("retry_after")
     number = isinstance(retry_after, int | float) and not isinstance(retry_after, bool) and math.isfinite(retry_after)
     wait = min(max(float(retry_after), 0.0), LONGEST_RETRY_AFTER_S) if number and retry_after is not None else None
-    strict = spec.next or ("stop" if spec.retry is False and CODES[code].next_for(effect) in ("retry", "wait") else None)
+    strict = spec.next or (
+        "stop" if spec.retry is False and CODES[code].next_for(effect) in ("retry", "wait") else None
+    )
     return Fault(
         code=code,
         reason=reason,

@@ -1,7 +1,7 @@
 """Errors as data: what a stage found wrong, until the last step renders it.
 
-    Exception
-    └── Reject   raised by stages only, caught in one place (pipeline.py); carries one Fault
+Exception
+└── Reject   raised by stages only, caught in one place (pipeline.py); carries one Fault
 """
 
 from dataclasses import dataclass

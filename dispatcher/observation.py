@@ -1,8 +1,8 @@
 """The observation: what the model reads (C19a to C25). Rendered once, capped so that every form fits."""
 
+import dataclasses
 import json
 from collections.abc import Sequence
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from sandbox import Receipt
 ERROR_BYTES = 2_048
 ERRORS_SHOWN = 8
 HINT_CHARACTERS = 1_200
+NO_TIMING = Timing()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,7 @@ class Observation:
     required_permission: str | None = None
     correlation_id: str = ""
     call_id: str | None = None
-    timing: Timing = Timing()
+    timing: Timing = NO_TIMING
     attempts: int = 1
     receipt: Receipt | None = None
     truncated: Truncated | None = None
@@ -116,7 +117,7 @@ def render_success(
     text = result if isinstance(result, str) else to_json_text(result)
     common: dict[str, Any] = {**_common(call), "redacted": redacted}
     whole = Observation(ok=True, result=result, output=output, _text=text, **common)
-    if len(text) * 6 + 256 < cap_bytes and not output or _fits(whole, cap_bytes):
+    if (len(text) * 6 + 256 < cap_bytes and not output) or _fits(whole, cap_bytes):
         return whole
     return _cut(whole, text, cap_bytes, common)
 
@@ -165,9 +166,7 @@ def render_fault(
     return observation
 
 
-def _render_at(
-    level: int, fault: Fault, call: CallFacts, tool: ToolFacts | None, names: Sequence[str]
-) -> Observation:
+def _render_at(level: int, fault: Fault, call: CallFacts, tool: ToolFacts | None, names: Sequence[str]) -> Observation:
     effect = tool.effect if tool else "write"
     problems = fault.problems if level < 3 else fault.problems[:1]
     first = problems[0] if problems else None

@@ -61,7 +61,7 @@ def parse_arguments(raw: object, *, limit_bytes: int = DEFAULT_BYTES) -> dict[st
 
 def parse_json(text: str, *, limit_bytes: int, blank: Any = None) -> Any:
     """Return the JSON value in `text`; `blank` for blank text. Raises `Reject` with `invalid_json`."""
-    if len(text) > limit_bytes or len(text) * 4 > limit_bytes and _size(text) > limit_bytes:
+    if len(text) > limit_bytes or (len(text) * 4 > limit_bytes and _size(text) > limit_bytes):
         raise invalid_json("size")
     if not text.strip(_WHITESPACE) and blank is not None:
         return blank

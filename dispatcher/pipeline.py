@@ -23,6 +23,7 @@ from dispatcher.tool import Checked, Tool
 from sandbox import Limits, Outcome, Probe, Verdict, at_least
 
 RETRY_AFTER_S = 1.0
+DEFAULT_LIMITS = Limits()
 _UNAVAILABLE = {
     Verdict.OVERLOADED: ("overloaded", "Too many calls are running; try again shortly"),
     Verdict.NO_SANDBOX: ("no_sandbox", "The tool could not be started; try later"),
@@ -52,7 +53,7 @@ class State:
     began: float = field(default_factory=time.monotonic)
     correlation_id: str = field(default_factory=new_correlation_id)
     tool: Tool | None = None
-    limits: Limits = Limits()
+    limits: Limits = DEFAULT_LIMITS
     checked: Checked | None = None
     outcome: Outcome | None = None
     result: Any = None
@@ -92,7 +93,9 @@ def check_isolation(state: State, around: Surroundings) -> None:
 def check_budget(state: State, around: Surroundings) -> None:
     """Refuse a call whose batch has no time left."""
     if state.until is not None and time.monotonic() >= state.until:
-        raise Reject(Fault(code="unavailable", reason="budget", hint="The batch's time was spent before it could start"))
+        raise Reject(
+            Fault(code="unavailable", reason="budget", hint="The batch's time was spent before it could start")
+        )
 
 
 def read_outcome(state: State, around: Surroundings) -> None:
@@ -118,7 +121,9 @@ def check_return(state: State, around: Surroundings) -> None:
     mismatch = state.tool.returns.check(state.result) if state.tool.returns is not None else None
     if mismatch is not None:
         path, words = mismatch
-        raise Reject(Fault(code="internal_error", reason="bad_result", path=path, hint=f"Its result{_at(path)} {words}"))
+        raise Reject(
+            Fault(code="internal_error", reason="bad_result", path=path, hint=f"Its result{_at(path)} {words}")
+        )
 
 
 BEFORE: tuple[Stage, ...] = (find_tool, check_arguments, check_isolation, check_budget)

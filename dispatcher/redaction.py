@@ -99,10 +99,9 @@ def _redact_map(value: dict[str, Any], keys: bool) -> tuple[Any, int]:
     for key, item in value.items():
         name, found = redact_text(key, assignments=False)
         if keys and is_secret_key(key) and item not in (None, "", MARK):
-            item, found = MARK, found + 1
+            shown, inner = MARK, 1
         else:
-            item, inner = redact_value(item, keys=keys)
-            found += inner
-        result[name] = item
-        total += found
+            shown, inner = redact_value(item, keys=keys)
+        result[name] = shown
+        total += found + inner
     return (result, total) if total else (value, 0)

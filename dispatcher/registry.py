@@ -90,7 +90,9 @@ class Registry:
         if dialect not in DIALECTS:
             raise ValueError(f"tool {name!r}: dialect must be one of {', '.join(DIALECTS)}, not {dialect!r:.40}")
         if validate_in != "host":
-            raise ValueError(f"tool {name!r}: validate_in={validate_in!r:.40} is for typed tools; a schema is checked in the host")
+            raise ValueError(
+                f"tool {name!r}: validate_in={validate_in!r:.40} is for typed tools; a schema is checked in the host"
+            )
         validator = CoreValidator(schema, tool=name) if dialect == "core" else FullValidator(schema, tool=name)
         context = context_parameter(handler) if callable(handler) else None
         if callable(handler):
@@ -235,7 +237,7 @@ def _check_place(name: str, validate_in: str, typed: TypedArguments) -> None:
     if validate_in == "host" and typed.has_code is not None:
         raise ValueError(
             f"tool {name!r}: {typed.has_code} would run in the host; only declarative constraints may. "
-            "Pass validate_in=\"worker\" to run it in the worker"
+            'Pass validate_in="worker" to run it in the worker'
         )
 
 

@@ -3,6 +3,7 @@
 import collections.abc
 import inspect
 import json
+import types
 from collections.abc import Callable
 from typing import Any, get_args, get_origin
 
@@ -53,7 +54,7 @@ def build_return_check(function: Callable[..., Any], tool: str) -> ReturnCheck |
         return None
     if get_origin(annotation) in _STREAMS:
         inner = get_args(annotation)[0]
-        annotation = list[inner] if inner is not Any else list[Any]
+        annotation = types.GenericAlias(list, (inner,))
     try:
         adapter: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(annotation)
         schema = adapter.core_schema

@@ -104,9 +104,7 @@ def refused(fault: Fault) -> Checked:
 
 
 def _public(problem: Problem) -> ArgumentError:
-    return ArgumentError(
-        path=problem.path, keyword=problem.keyword, message=problem.message, expected=problem.expected
-    )
+    return ArgumentError(path=problem.path, keyword=problem.keyword, message=problem.message, expected=problem.expected)
 
 
 def is_plain(value: Any) -> bool:

@@ -1,6 +1,6 @@
 """Normalise HTTP answers that a handler met (C29): one table from status to code. Standard library only.
 
-    raise from_http(response.status, response.headers)
+raise from_http(response.status, response.headers)
 """
 
 import math

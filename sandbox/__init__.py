@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from sandbox.model import Receipt as Receipt
     from sandbox.model import Usage as Usage
     from sandbox.model import Verdict as Verdict
-    from sandbox.probe import Probe as Probe
-    from sandbox.probe import at_least as at_least
-    from sandbox.probe import probe as probe
+    from sandbox.probing import Probe as Probe
+    from sandbox.probing import at_least as at_least
+    from sandbox.probing import probe as probe
     from sandbox.sandbox import Sandbox as Sandbox
     from sandbox.sandbox import SandboxStatistics as SandboxStatistics
     from sandbox.sandbox import encode_pickled as encode_pickled
@@ -50,7 +50,7 @@ _HOMES = {
     "Limits": "limits",
     "Outcome": "model",
     "Output": "model",
-    "Probe": "probe",
+    "Probe": "probing",
     "Receipt": "model",
     "Sandbox": "sandbox",
     "SandboxClosed": "errors",
@@ -59,9 +59,9 @@ _HOMES = {
     "SandboxUnavailable": "errors",
     "Usage": "model",
     "Verdict": "model",
-    "at_least": "probe",
+    "at_least": "probing",
     "encode_pickled": "sandbox",
-    "probe": "probe",
+    "probe": "probing",
 }
 # In a zygote an application that builds its Sandbox at import must not start itself again: it gets an inert one.
 _WORKER_HOMES = {"Sandbox": "inert"}

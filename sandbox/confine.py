@@ -15,7 +15,7 @@ from sandbox.linux import landlock, mounts, namespaces, privileges, rlimits, sec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Say which walls the host found it can build (by `sandbox.probe`), and what a worker may read."""
+    """Say which walls the host found it can build (by `sandbox.probing`), and what a worker may read."""
 
     tier: str = "none"
     user_namespace: bool = False

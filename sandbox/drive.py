@@ -248,4 +248,3 @@ async def _wait_end(worker: Worker, timeout_s: float) -> None:
         await asyncio.wait_for(known, timeout_s)
     except TimeoutError:
         return
-

@@ -17,7 +17,7 @@ from sandbox.errors import SandboxClosed
 from sandbox.handlers import Handler
 from sandbox.launcher import ZygoteProcess
 from sandbox.model import Verdict
-from sandbox.probe import Probe, plan_for
+from sandbox.probing import Probe, plan_for
 from sandbox.shelf import MOST_BROKEN_STARTS, Shelf, Zygote
 from sandbox.spare import Refusal, Worker
 

@@ -7,7 +7,6 @@ is never imported in the host.
 
 import base64
 import hashlib
-import importlib.util
 import json
 import os
 import re

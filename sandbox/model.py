@@ -7,6 +7,8 @@ from typing import Any
 
 from sandbox.limits import Limits
 
+DEFAULT_LIMITS = Limits()
+
 
 class Verdict(enum.StrEnum):
     """Name how a job ended. Drawn by `sandbox.verdict` from evidence alone, never guessed from a signal (C27)."""
@@ -100,7 +102,7 @@ class Outcome:
     queued_s: float = 0.0
     run_s: float = 0.0
     progress: tuple[int, Any] = (0, None)  # frames seen, the last one
-    limits: Limits = Limits()
+    limits: Limits = DEFAULT_LIMITS
 
     @property
     def ok(self) -> bool:

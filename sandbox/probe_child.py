@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from sandbox.linux import landlock, libc, mounts, namespaces, privileges, seccomp, syscalls  # noqa: E402
+from sandbox.linux import landlock, libc, mounts, namespaces, privileges, seccomp, syscalls
 
 
 def attempt(step: Callable[[], None]) -> str:

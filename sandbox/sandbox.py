@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sandbox import drive, probe, wire
+from sandbox import drive, probing, wire
 from sandbox.engine import Waiter, ZygoteEngine
 from sandbox.errors import SandboxUnavailable
 from sandbox.handlers import Handler
@@ -67,9 +67,7 @@ class Sandbox:
         ready = _positive("spares", None if spares == "auto" else spares, SPARES)
         if isinstance(preload, str):
             raise TypeError("preload must be a sequence of module names, not one string")
-        self._engine = ZygoteEngine(
-            self.probe, max_workers=workers, spares=ready, preload=preload, preload_s=preload_s
-        )
+        self._engine = ZygoteEngine(self.probe, max_workers=workers, spares=ready, preload=preload, preload_s=preload_s)
         self.max_workers = workers
         self._verdicts: dict[str, int] = {}
         _open.add(self)
@@ -296,13 +294,13 @@ def _positive(name: str, value: object, default: int) -> int:
     return value
 
 
-def _checked_probe(isolation: str, engine: str) -> "probe.Probe":
-    if isolation not in probe.TIERS:
-        raise ValueError(f"isolation must be one of {', '.join(probe.TIERS)}, not {isolation!r:.40}")
+def _checked_probe(isolation: str, engine: str) -> probing.Probe:
+    if isolation not in probing.TIERS:
+        raise ValueError(f"isolation must be one of {', '.join(probing.TIERS)}, not {isolation!r:.40}")
     if engine not in ("auto", "zygote"):
         raise ValueError(f"engine must be 'auto' or 'zygote', not {engine!r:.40}")
-    found = probe.probe()
-    if not probe.at_least(found.tier, isolation):
+    found = probing.probe()
+    if not probing.at_least(found.tier, isolation):
         lines = found.report()
         raise SandboxUnavailable(
             f"this host gives tier {found.tier}, below the minimum {isolation!r}: "
@@ -333,4 +331,3 @@ def encode_pickled(values: Mapping[str, Any]) -> bytes:
 
     data: bytes = dill.dumps(dict(values), recurse=True, byref=False)
     return data
-

@@ -28,7 +28,7 @@ def calculate(expression: str) -> int | float:
     """Compute an arithmetic expression such as 2 * (3 + 4)."""
     if len(expression) > MAX_CHARACTERS:
         raise _refuse(f"the expression is longer than {MAX_CHARACTERS} characters")
-    if not expression.isascii() or "#" in expression or "_" in expression and not expression.strip("_"):
+    if not expression.isascii() or "#" in expression or ("_" in expression and not expression.strip("_")):
         raise _refuse(f"only {ALLOWED} can be used")
     try:
         tree = ast.parse(expression.strip(), mode="eval")
@@ -73,9 +73,9 @@ def _number(value: object) -> Number:
 
 def _check_power(base: Number, exponent: Number) -> None:
     """Refuse a power before it is computed when its integer result would be too large."""
-    if isinstance(base, int) and isinstance(exponent, int) and exponent > 0:
-        if abs(base) > 1 and exponent * math.log2(abs(base)) >= MAX_BITS:
-            raise _refuse(f"the power has more than {MAX_BITS} bits")
+    whole = isinstance(base, int) and isinstance(exponent, int) and exponent > 0 and abs(base) > 1
+    if whole and exponent * math.log2(abs(base)) >= MAX_BITS:
+        raise _refuse(f"the power has more than {MAX_BITS} bits")
     if base < 0 and isinstance(exponent, float) and not exponent.is_integer():
         raise _refuse("a negative number to a fractional power is not a real number")
 

@@ -41,5 +41,8 @@ def register(registry: Registry) -> None:
         effect="read",
         limits=Limits(wall_s=2),
         readable=FOLDERS,
-        errors={"not_found": "There are notes.txt and poem.txt", "denied": "Only files of the allowed folder can be read"},
+        errors={
+            "not_found": "There are notes.txt and poem.txt",
+            "denied": "Only files of the allowed folder can be read",
+        },
     )(read_file)

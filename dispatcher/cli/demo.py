@@ -23,13 +23,34 @@ class Mistake:
 
 
 MISTAKES = (
-    Mistake("a tool that does not exist", "get_forecast", '{"city":"Pune"}', "unknown_tool", "get_weather", '{"city":"Pune"}'),
+    Mistake(
+        "a tool that does not exist",
+        "get_forecast",
+        '{"city":"Pune"}',
+        "unknown_tool",
+        "get_weather",
+        '{"city":"Pune"}',
+    ),
     Mistake("broken JSON", "get_job", '{"job_id": 17', "invalid_json", "get_job", '{"job_id": 17}'),
     Mistake("an array, not an object", "get_job", "[17]", "invalid_args", "get_job", '{"job_id": 17}'),
-    Mistake("a missing field", "db.get_user", '{"fields":["name"]}', "invalid_args", "db.get_user", '{"id":42,"fields":["name"]}'),
+    Mistake(
+        "a missing field",
+        "db.get_user",
+        '{"fields":["name"]}',
+        "invalid_args",
+        "db.get_user",
+        '{"id":42,"fields":["name"]}',
+    ),
     Mistake("words for a number", "db.get_user", '{"id":"forty-two"}', "invalid_args", "db.get_user", '{"id":42}'),
     Mistake("true for a number", "get_job", '{"job_id":true}', "invalid_args", "get_job", '{"job_id":"42"}'),
-    Mistake("an invented key", "get_weather", '{"city":"Oslo","units":"C"}', "invalid_args", "get_weather", '{"city":"Oslo"}'),
+    Mistake(
+        "an invented key",
+        "get_weather",
+        '{"city":"Oslo","units":"C"}',
+        "invalid_args",
+        "get_weather",
+        '{"city":"Oslo"}',
+    ),
     Mistake("an id that does not exist", "get_job", '{"job_id":99}', "not_found", "get_job", '{"job_id":42}'),
 )
 HOSTILE = (

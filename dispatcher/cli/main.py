@@ -42,7 +42,9 @@ def complain(text: str) -> None:
 @app.command(context_settings=_AFTER_NAME)
 def call(
     name: Annotated[str, typer.Argument(help="the tool")],
-    arguments: Annotated[list[str] | None, typer.Argument(help="its arguments as JSON; - reads them from stdin")] = None,
+    arguments: Annotated[
+        list[str] | None, typer.Argument(help="its arguments as JSON; - reads them from stdin")
+    ] = None,
     tools: ToolsOption = DEFAULT_TOOLS,
     text: Annotated[bool, typer.Option("--text", help="print the text form")] = False,
 ) -> int:

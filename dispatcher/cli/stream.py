@@ -77,7 +77,9 @@ def _read(line: bytes) -> dict[str, Any]:
         raise Reject(Fault(code="invalid_args", hint='A line must read {"tool": name, "arguments": text or object}'))
     unknown = sorted(set(value) - KEYS)
     if unknown:
-        raise Reject(Fault(code="invalid_args", hint=f"A call has no key {unknown[0][:40]!r}; only id, tool, arguments"))
+        raise Reject(
+            Fault(code="invalid_args", hint=f"A call has no key {unknown[0][:40]!r}; only id, tool, arguments")
+        )
     if not isinstance(value.get("arguments", ""), str | dict):
         raise Reject(Fault(code="invalid_args", hint="arguments must be text or an object"))
     return value
@@ -93,7 +95,11 @@ def _refuse(fault: Fault) -> dict[str, Any]:
 
 def _write(answered: Answer, advance: Any) -> bool:
     call_id, tool, observation = answered
-    say(json.dumps({"id": clean(call_id), "tool": clean(tool), **observation}, ensure_ascii=False, separators=(",", ":")))
+    say(
+        json.dumps(
+            {"id": clean(call_id), "tool": clean(tool), **observation}, ensure_ascii=False, separators=(",", ":")
+        )
+    )
     advance()
     return not observation["ok"]
 

@@ -147,7 +147,7 @@ class CoreValidator:
             raise self._error(pointer, f"a schema must be an object, not {wording.type_name(node)}")
         for keyword in node:
             if keyword not in VALIDATING and keyword not in ANNOTATIONS:
-                text = f"the core dialect has no {keyword!r}; dialect=\"2020-12\" accepts it"
+                text = f'the core dialect has no {keyword!r}; dialect="2020-12" accepts it'
                 raise self._error(join(pointer, keyword), text)
         self._lint_type(node, pointer)
         self._lint_enum(node, pointer)
@@ -178,7 +178,9 @@ class CoreValidator:
         types = _listed(node.get("type", []))
         for value in values:
             if types and not _is_one_of(value, types):
-                raise self._error(where, f"the value {str(value)[:60]!r} is of a type that the schema's own type forbids")
+                raise self._error(
+                    where, f"the value {str(value)[:60]!r} is of a type that the schema's own type forbids"
+                )
 
     def _lint_bounds(self, node: dict[str, Any], pointer: str) -> None:
         for name in LENGTHS:

@@ -22,7 +22,7 @@ def find_code(node: Any, path: tuple[str, ...] = ()) -> str | None:
     if not isinstance(node, dict):
         return None
     kind = str(node.get("type", ""))
-    if kind.startswith("function") and "schema" in node or kind == "function-plain":
+    if (kind.startswith("function") and "schema" in node) or kind == "function-plain":
         function = _function(node)
         if function is not None and not _is_ours(function):
             return f"the validator {getattr(function, '__qualname__', function)!s:.80}"
@@ -56,7 +56,9 @@ def rewrite(node: Any) -> Any:
         return tuple(rewrite(item) for item in node)
     if not isinstance(node, dict):
         return node
-    copied = {key: value if key in ("serialization", "metadata", "cls") else rewrite(value) for key, value in node.items()}
+    copied = {
+        key: value if key in ("serialization", "metadata", "cls") else rewrite(value) for key, value in node.items()
+    }
     if copied.get("type") == "str" and isinstance(copied.get("pattern"), str):
         return _with_pattern(copied)
     if copied.get("type") == "literal":
@@ -70,7 +72,7 @@ def build(core_schema: Any) -> SchemaValidator:
     """Return a validator for a rewritten schema, built anew at every depth."""
     rewritten = rewrite(core_schema)
     try:
-        return SchemaValidator(rewritten, _use_prebuilt=False)  # type: ignore[call-arg]
+        return SchemaValidator(rewritten, _use_prebuilt=False)
     except TypeError:  # an older pydantic-core, which never takes prebuilt parts
         return SchemaValidator(rewritten)
 
@@ -82,7 +84,9 @@ def _with_pattern(node: dict[str, Any]) -> dict[str, Any]:
     def check(value: str) -> str:
         if pattern.matches(value):
             return value
-        raise PydanticCustomError("string_pattern_mismatch", "String should match pattern '{pattern}'", {"pattern": text})
+        raise PydanticCustomError(
+            "string_pattern_mismatch", "String should match pattern '{pattern}'", {"pattern": text}
+        )
 
     return {"type": "function-after", "function": {"type": "no-info", "function": check}, "schema": node}
 

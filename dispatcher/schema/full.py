@@ -12,7 +12,12 @@ from dispatcher.schema import wording
 from dispatcher.schema.pointer import join
 
 _DEEPEST = 64
-_RENAMED = {"constant": "const", "oneOfNotValid": "oneOf", "oneOfMultipleValid": "oneOf", "falseSchema": "additionalProperties"}
+_RENAMED = {
+    "constant": "const",
+    "oneOfNotValid": "oneOf",
+    "oneOfMultipleValid": "oneOf",
+    "falseSchema": "additionalProperties",
+}
 
 
 class FullValidator:
@@ -27,7 +32,7 @@ class FullValidator:
         _check_depth(schema, tool)
         self.schema: dict[str, Any] = copy.deepcopy(schema)
         if self.schema.get("type") != "object":
-            raise ValueError(f"tool {tool!r}: schema /type: the root must be an object: say \"type\": \"object\"")
+            raise ValueError(f'tool {tool!r}: schema /type: the root must be an object: say "type": "object"')
         self._validator = _build(self.schema, tool)
 
     def validate(self, value: Any) -> tuple[Problem, ...]:

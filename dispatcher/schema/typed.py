@@ -43,7 +43,9 @@ class TypedArguments:
         except ValidationError as error:
             problems = rewrite_errors(error.errors(include_url=False), arguments, self._choices)
             return {}, problems
-        return {name: getattr(model, name) for name in type(model).__pydantic_fields__ if name in model.model_fields_set}, ()
+        return {
+            name: getattr(model, name) for name in type(model).__pydantic_fields__ if name in model.model_fields_set
+        }, ()
 
 
 def describe_function(function: Callable[..., Any], tool: str) -> TypedArguments:
@@ -79,7 +81,9 @@ def _signature(function: Callable[..., Any], tool: str) -> inspect.Signature:
     try:
         return inspect.signature(function)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"tool {tool!r}: its handler has no signature to read ({error}); register it with a schema") from None
+        raise ValueError(
+            f"tool {tool!r}: its handler has no signature to read ({error}); register it with a schema"
+        ) from None
 
 
 def _hints(function: Callable[..., Any], tool: str) -> dict[str, Any]:
@@ -98,7 +102,9 @@ def _hints(function: Callable[..., Any], tool: str) -> dict[str, Any]:
     try:
         return typing.get_type_hints(target, localns=names, include_extras=True)
     except Exception as error:
-        raise ValueError(f"tool {tool!r}: an annotation cannot be resolved: {error}; import it where the handler is defined") from None
+        raise ValueError(
+            f"tool {tool!r}: an annotation cannot be resolved: {error}; import it where the handler is defined"
+        ) from None
 
 
 def _check_parameter(parameter: inspect.Parameter, annotation: Any, tool: str) -> None:
@@ -115,7 +121,9 @@ def _model(fields: dict[str, Any], tool: str) -> type[pydantic.BaseModel]:
     try:
         return pydantic.create_model("Arguments", __config__=config, **fields)
     except Exception as error:
-        raise ValueError(f"tool {tool!r}: its parameters cannot be a schema: {str(error).splitlines()[0][:300]}") from None
+        raise ValueError(
+            f"tool {tool!r}: its parameters cannot be a schema: {str(error).splitlines()[0][:300]}"
+        ) from None
 
 
 def _validator(model: type[pydantic.BaseModel], tool: str) -> SchemaValidator:
@@ -142,7 +150,7 @@ def _clean(node: Any) -> Any:
         return [_clean(item) for item in node]
     if not isinstance(node, dict):
         return node
-    cleaned = {}
+    cleaned: dict[str, Any] = {}
     for key, value in node.items():
         if key in ("properties", "$defs"):
             cleaned[key] = {name: _clean(child) for name, child in value.items()}

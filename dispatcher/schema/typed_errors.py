@@ -45,9 +45,9 @@ def _locate(error: Any, data: Any) -> tuple[str, bool]:
     steps = error["loc"]
     for index, step in enumerate(steps):
         is_last = index == len(steps) - 1
-        if isinstance(here, dict) and step in here:
-            here = here[step]
-        elif isinstance(here, list) and isinstance(step, int) and 0 <= step < len(here):
+        if (isinstance(here, dict) and step in here) or (
+            isinstance(here, list) and isinstance(step, int) and 0 <= step < len(here)
+        ):
             here = here[step]
         elif is_last and error["type"] == "missing":
             return join(path, step), True

@@ -1,8 +1,8 @@
 """Find out what this host can confine, by doing it in a throw-away child; the answer is the tier.
 
-    A   B and a delegated cgroup v2           C   Landlock and seccomp, no user namespace
-    B   user namespaces, Landlock, seccomp    D   less: resource limits only
-    E   macOS                                 none  nothing is asked for
+A   B and a delegated cgroup v2           C   Landlock and seccomp, no user namespace
+B   user namespaces, Landlock, seccomp    D   less: resource limits only
+E   macOS                                 none  nothing is asked for
 """
 
 import functools
@@ -55,12 +55,12 @@ class Probe:
     def report(self) -> tuple[str, ...]:
         """Return the lines that `dispatcher doctor` prints."""
         lines = [f"tier {self.tier} ({platform.system()} {self.kernel}, Landlock ABI {self.landlock_abi})"]
-        for layer in LOST:
+        for layer, lost in LOST.items():
             if self.has(layer):
                 lines.append(f"{layer}: yes")
                 continue
             lines.append(f"{layer}: no ({self.missing[layer]})")
-            lines.append(f"  lost: {LOST[layer]}")
+            lines.append(f"  lost: {lost}")
             lines.append(f"  to do: {REMEDY[layer]}")
         return tuple(lines)
 
