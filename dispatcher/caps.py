@@ -7,6 +7,7 @@ from typing import Any
 
 GOT_CHARACTERS = 64
 SEGMENT_CHARACTERS = 64
+PATH_CHARACTERS = 200
 
 
 def to_json_text(value: Any) -> str:
@@ -91,9 +92,21 @@ def escape_controls(text: str) -> str:
     return text if text.isascii() and text.isprintable() else "".join(_escape(character) for character in text)
 
 
-def shorten_path(path: str) -> str:
-    """Return a pointer whose segments are at most 64 characters, control characters escaped."""
+def shorten_path(path: str, limit: int = PATH_CHARACTERS) -> str:
+    """Return a pointer of at most about `limit` characters, segments of at most 64, control characters escaped."""
     if len(path) <= SEGMENT_CHARACTERS and path.isprintable():
         return path
-    parts = [escape_controls(part[: SEGMENT_CHARACTERS + 1]) for part in path.split("/")]
-    return "/".join(part if len(part) <= SEGMENT_CHARACTERS else part[: SEGMENT_CHARACTERS - 1] + "…" for part in parts)
+    parts = [_shorten_segment(part) for part in path[: 50 * limit].split("/")]
+    shown: list[str] = []
+    length = 0
+    for part in parts:
+        length += len(part) + 1
+        if length > limit and len(shown) > 1:
+            return "/".join([*shown, "…"])
+        shown.append(part)
+    return "/".join(shown)
+
+
+def _shorten_segment(part: str) -> str:
+    text = escape_controls(part[: SEGMENT_CHARACTERS + 1])
+    return text if len(text) <= SEGMENT_CHARACTERS else text[: SEGMENT_CHARACTERS - 1] + "…"

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from dispatcher import texts
-from dispatcher.caps import clean, json_size, longest_prefix, shorten_path, show, to_json_text
+from dispatcher.caps import PATH_CHARACTERS, clean, json_size, longest_prefix, shorten_path, show, to_json_text
 from dispatcher.codes import CODES
 from dispatcher.facts import CallFacts, Timing, ToolFacts
 from dispatcher.faults import MISSING, Fault, Problem
 from dispatcher.redaction import MARK, is_secret_key, redact_text, redact_value
-from dispatcher.schema.pointer import first_field, split
+from dispatcher.schema.pointer import escape, first_field, split
 from sandbox import Receipt
 
 ERROR_BYTES = 2_048
@@ -168,13 +168,14 @@ def render_fault(
 
 def _render_at(level: int, fault: Fault, call: CallFacts, tool: ToolFacts | None, names: Sequence[str]) -> Observation:
     effect = tool.effect if tool else "write"
+    limit = PATH_CHARACTERS if level < 5 else PATH_CHARACTERS // 3
     problems = fault.problems if level < 3 else fault.problems[:1]
     first = problems[0] if problems else None
     path = first.path if first else fault.path
     hint_limit = HINT_CHARACTERS if level < 4 else (400, 120, 0)[level - 4]
     hint = _safe(_hint(fault, problems, call, tool, names, effect))[:hint_limit]
     got = None if level >= 1 else _got(path or "", first.got if first else fault.got)
-    shown_errors = tuple(_error_dict(problem, with_expected=level < 2) for problem in problems[:ERRORS_SHOWN])
+    shown_errors = tuple(_error_dict(problem, limit, with_expected=level < 2) for problem in problems[:ERRORS_SHOWN])
     text = texts.error_text(
         fault,
         hint=hint,
@@ -192,7 +193,7 @@ def _render_at(level: int, fault: Fault, call: CallFacts, tool: ToolFacts | None
         hint=hint,
         next=fault.next or _catalogued_next(fault, tool) or CODES[fault.code].next_for(effect),
         field=_field(path),
-        path=_safe(shorten_path(path)) if path is not None else None,
+        path=safe_path(path, limit) if path is not None else None,
         keyword=first.keyword if first else None,
         got=got,
         retry_after=fault.retry_after,
@@ -215,6 +216,13 @@ def _common(call: CallFacts) -> dict[str, Any]:
 def _catalogued_next(fault: Fault, tool: ToolFacts | None) -> str | None:
     spec = tool.errors.get(fault.code) if tool else None
     return spec.next if spec else None
+
+
+def safe_path(path: str, limit: int = PATH_CHARACTERS) -> str:
+    """Return a pointer without credentials, segment by segment, shortened."""
+    if path.startswith("/"):
+        path = "".join("/" + escape(redact_text(part[:4096])[0]) for part in split(path[:65_536]))
+    return str(clean(shorten_path(path, limit)))
 
 
 def _safe(text: str) -> str:
@@ -278,8 +286,8 @@ def _got(path: str, value: Any) -> str | None:
     return _safe(show(value))
 
 
-def _error_dict(problem: Problem, *, with_expected: bool) -> dict[str, Any]:
-    shown: dict[str, Any] = {"path": _safe(shorten_path(problem.path)), "keyword": problem.keyword}
+def _error_dict(problem: Problem, limit: int, *, with_expected: bool) -> dict[str, Any]:
+    shown: dict[str, Any] = {"path": safe_path(problem.path, limit), "keyword": problem.keyword}
     if with_expected and problem.expected is not None:
         shown["expected"] = redact_value(clean(problem.expected), keys=False)[0]
     return shown

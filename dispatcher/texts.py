@@ -8,7 +8,8 @@ from typing import Any
 from dispatcher.caps import escape_controls, shorten_path
 from dispatcher.codes import CODES
 from dispatcher.faults import Fault, Problem
-from dispatcher.schema.pointer import split
+from dispatcher.redaction import redact_text
+from dispatcher.schema.pointer import escape, split
 from dispatcher.schema.wording import type_name
 
 NAMES_SHOWN = 40
@@ -30,6 +31,7 @@ def afterwards(effect: str) -> str:
 
 def label(path: str) -> str:
     """Return a pointer without its first slash."""
+    path = "".join("/" + escape(redact_text(part[:4096])[0]) for part in split(path[:65_536]))
     return shorten_path(path)[1:]
 
 

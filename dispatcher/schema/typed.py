@@ -122,8 +122,12 @@ def _model(fields: dict[str, Any], tool: str) -> type[pydantic.BaseModel]:
         return pydantic.create_model("Arguments", __config__=config, **fields)
     except Exception as error:
         raise ValueError(
-            f"tool {tool!r}: its parameters cannot be a schema: {str(error).splitlines()[0][:300]}"
+            f"tool {tool!r}: its parameters cannot be a schema: {_first_words(error)}"
         ) from None
+
+
+def _first_words(error: Exception) -> str:
+    return " ".join(str(error).split())[:400]
 
 
 def _validator(model: type[pydantic.BaseModel], tool: str) -> SchemaValidator:

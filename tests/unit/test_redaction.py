@@ -1,0 +1,60 @@
+"""Redaction: credentials go, look-alikes stay, and hostile text costs linear time (C25)."""
+
+import time
+
+import pytest
+
+from dispatcher.facts import CallFacts, ToolFacts
+from dispatcher.faults import Fault, Problem
+from dispatcher.observation import render_fault, render_success
+from dispatcher.redaction import MARK, is_secret_key, redact_text
+
+CALL = CallFacts(name="t", correlation_id="c-abcdefghij234567")
+SECRETS = [
+    "Bearer abcdefgh12345678",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
+    "AKIA" + "IOSFODNN7EXAMPLE",
+    "ghp_" + "a1B2" * 9,
+    "xoxb-" + "123456789012-abcdef",
+    "sk_live_" + "a1B2c3D4e5F6",
+    "sk-ant-" + "a1B2c3D4e5F6g7H8",
+    "-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----",
+    "postgres://user:hunter22@db/x",
+]
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_credential_is_gone_from_result_error_and_key(secret):
+    """A credential shows in no result, no hint, no got, no path and no key."""
+    part = secret.split("://")[-1].split("@")[0].split(":")[-1]
+    shown = render_success({"a": [f"x {secret} y"], secret: 1}, call=CALL, cap_bytes=16_384)
+    assert part not in shown.to_json() and shown.redacted >= 2
+    problem = Problem(path=f"/{secret.replace('/', '~1')}", keyword="type", message="m", got=f"v {secret}")
+    tool = ToolFacts(name="t", schema={"type": "object"})
+    error = render_fault(Fault(code="invalid_args", problems=(problem,)), call=CALL, tool=tool)
+    assert part not in error.to_json() and part not in error.to_text()
+
+
+@pytest.mark.parametrize("key", ["password", "api_key", "apiKey", "Authorization", "client-secret", "accessToken", "db_password"])
+def test_secret_key(key):
+    """A value under a secret-looking key does not show as `got`."""
+    assert is_secret_key(key)
+    problem = Problem(path=f"/{key}", keyword="type", message="m", got="hunter2")
+    tool = ToolFacts(name="t", schema={"type": "object"})
+    assert render_fault(Fault(code="invalid_args", problems=(problem,)), call=CALL, tool=tool).got == MARK
+
+
+@pytest.mark.parametrize("key", ["total_tokens", "next_page_token", "primary_key", "tokenizer", "idempotency_key", "monkey"])
+def test_harmless_key(key):
+    """A look-alike is no secret."""
+    assert not is_secret_key(key)
+    assert redact_text(f"{key}=12345678")[0] == f"{key}=12345678"
+
+
+@pytest.mark.parametrize("unit", ["a", "password", "sk-", "eyJ", "-----BEGIN KEY-----", "x://", "token: ", "\"'"])
+def test_redaction_is_linear(unit):
+    """A quarter of a mebibyte of near-misses is read in a moment."""
+    text = unit * (262_144 // len(unit))
+    began = time.monotonic()
+    redact_text(text)
+    assert time.monotonic() - began < 3
