@@ -1,0 +1,1 @@
+"""Benchmarks: one file, one question. Run `python -m benchmarks NAME [--json]`."""
