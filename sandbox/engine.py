@@ -30,7 +30,7 @@ class Waiter:
     """Stand in line for a worker; `deliver` is called once, from any thread, with the lock held."""
 
     shelf: Shelf
-    key: str
+    handler: Handler
     deliver: Callable[["Worker | Refusal"], None]
     is_done: bool = False
 
@@ -107,12 +107,12 @@ class ZygoteEngine:
             shelf.last_used = time.monotonic()
             shelf = self._prepare(shelf, handler)
             if self._busy < self.max_workers and not self._line:
-                worker = shelf.pop(handler.key)
+                worker = shelf.pop(handler)
                 if worker is not None:
                     self._hand_out(worker)
                     self._restock(shelf)
                     return worker
-            waiter = Waiter(shelf, handler.key, deliver)
+            waiter = Waiter(shelf, handler, deliver)
             self._line.append(waiter)
             self._serve_line()
             self._restock(shelf)
@@ -187,7 +187,7 @@ class ZygoteEngine:
             shelf = self._single_shelf(handler)
             if handler.key in shelf.failures:
                 raise Refusal(Verdict.PRELOAD, shelf.failures[handler.key])
-        elif shelf.current is not None and handler.key in shelf.current.handlers and not shelf.current.is_worn:
+        elif shelf.current is not None and shelf.current.has(handler) and not shelf.current.is_worn:
             return shelf
         if shelf.broken_starts >= MOST_BROKEN_STARTS:
             shelf.broken_starts = 0  # the next call may try again
@@ -232,7 +232,7 @@ class ZygoteEngine:
         for waiter in list(self._line):
             if self._busy >= self.max_workers:
                 return
-            worker = waiter.shelf.pop(waiter.key)
+            worker = waiter.shelf.pop(waiter.handler)
             if worker is None:
                 continue
             self._line.remove(waiter)
@@ -245,7 +245,7 @@ class ZygoteEngine:
 
     def _refuse(self, shelf: Shelf, key: str | None, verdict: Verdict, detail: str) -> None:
         for waiter in list(self._line):
-            if waiter.shelf is shelf and key in (None, waiter.key):
+            if waiter.shelf is shelf and key in (None, waiter.handler.key):
                 self._line.remove(waiter)
                 self._answer(waiter, Refusal(verdict, detail))
 
@@ -306,7 +306,7 @@ class ZygoteEngine:
     def _fail_handler(self, shelf: Shelf, zygote: Zygote | None, key: str, error: str) -> None:
         shelf.failures[key] = error
         if zygote is not None:
-            zygote.handlers.discard(key)
+            zygote.forget(shelf.handlers[key])
         self._refuse(shelf, key, Verdict.PRELOAD, error)
 
     def _split_threaded(self, shelf: Shelf, zygote: Zygote, key: str) -> None:
@@ -316,7 +316,7 @@ class ZygoteEngine:
         name = shelf.handlers[key].name
         logging.getLogger("sandbox").warning("%s starts threads at import: each call gets a new interpreter", name)
         shelf.threaded.add(key)
-        waiters = [waiter for waiter in self._line if waiter.shelf is shelf and waiter.key == key]
+        waiters = [waiter for waiter in self._line if waiter.shelf is shelf and waiter.handler.key == key]
         single = self._single_shelf(shelf.handlers[key])
         for waiter in waiters:
             waiter.shelf = single

@@ -5,6 +5,7 @@ Nothing is read from sysctls: a host may allow a namespace and then refuse what 
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable
 
@@ -103,6 +104,7 @@ def cgroup() -> str:
 
 def main() -> None:
     """Print the findings."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a host may ignore it, which is inherited
     version = landlock.abi()
     known = syscalls.is_supported()
     found = {

@@ -132,10 +132,14 @@ class Sandbox:
         taken = self._engine.take(call.handler, delivered.put)
         if isinstance(taken, Worker):
             return taken
+        what: Worker | Refusal | None = None
         try:
-            what = delivered.get(timeout=self._patience(taken, call))
-        except queue.Empty:
-            what = self._overloaded(taken, delivered.get_nowait)
+            while what is None:
+                try:
+                    what = delivered.get(timeout=self._patience(call))
+                except queue.Empty:
+                    if not self._may_wait_on(taken, call):
+                        what = self._overloaded(taken, delivered.get_nowait)
         except BaseException:
             self._abandon_wait(taken, delivered.get_nowait)
             raise
@@ -160,7 +164,10 @@ class Sandbox:
         if isinstance(taken, Worker):
             return taken
         try:
-            await asyncio.wait({delivered}, timeout=self._patience(taken, call))
+            while not delivered.done():
+                await asyncio.wait({delivered}, timeout=self._patience(call))
+                if not delivered.done() and not self._may_wait_on(taken, call):
+                    break
         except asyncio.CancelledError:
             self._engine.leave_line(taken)
             if delivered.done() and not delivered.cancelled():
@@ -171,10 +178,14 @@ class Sandbox:
             return _worker_of(self._overloaded(taken, lambda: late[0]))
         return _worker_of(delivered.result())
 
-    def _patience(self, waiter: Waiter, call: "_Call") -> float:
-        extra = self._engine._preload_s + 1 if self._engine.is_loading(waiter) else 0.0
-        patience = call.limits.queue_s + extra
+    def _patience(self, call: "_Call") -> float:
+        patience = call.limits.queue_s
         return patience if call.until is None else max(0.0, min(patience, call.until - time.monotonic()))
+
+    def _may_wait_on(self, waiter: Waiter, call: "_Call") -> bool:
+        """Ask whether a wait that has run out goes on: a zygote's start has its own bound and is no queue."""
+        out_of_time = call.until is not None and time.monotonic() >= call.until
+        return not out_of_time and self._engine.is_loading(waiter)
 
     def _overloaded(self, waiter: Waiter, get: Callable[[], "Worker | Refusal"]) -> "Worker | Refusal":
         if self._engine.leave_line(waiter):
@@ -248,6 +259,12 @@ class _Call:
             "wall_s": self.limits.wall_s,
             "result_bytes": self.limits.result_bytes,
         }
+        if self.handler.kind == "import":
+            self._order["spec"] = {
+                "module": self.handler.module,
+                "qualname": self.handler.qualname,
+                "adapter": self.handler.adapter,
+            }
         if pickled:
             self._order["pickled"] = True
 

@@ -21,6 +21,7 @@ class Zygote:
 
     def __init__(self, handlers: Sequence[Handler], plan: Plan, preload: Sequence[str], *, single: bool) -> None:
         self.handlers = {handler.key for handler in handlers}
+        self.modules = {(h.module, h.origin, h.adapter) for h in handlers if h.kind == "import"}
         self.plan = plan
         self.single = single
         self.process = ZygoteProcess(handlers, plan, preload, single=single)
@@ -51,6 +52,15 @@ class Zygote:
         self.pending = max(0, self.pending - 1)
         self.forks += 1
         return worker
+
+    def has(self, handler: Handler) -> bool:
+        """Ask whether its workers can run `handler`: it, or its module, was loaded."""
+        return handler.key in self.handlers or (handler.module, handler.origin, handler.adapter) in self.modules
+
+    def forget(self, handler: Handler) -> None:
+        """Take notice that a handler could not be loaded."""
+        self.handlers.discard(handler.key)
+        self.modules.discard((handler.module, handler.origin, handler.adapter))
 
     def request(self, count: int) -> None:
         """Ask for `count` more workers."""
@@ -109,20 +119,20 @@ class Shelf:
         """Ask whether the current zygote is not ready yet."""
         return self.current is None or self.current.ready is None
 
-    def pop(self, key: str) -> Worker | None:
-        """Take a spare that has loaded `key` and lives."""
+    def pop(self, handler: Handler) -> Worker | None:
+        """Take a spare that has loaded `handler` and lives."""
         for _ in range(len(self.spares)):
             worker = self.spares.popleft()
             if worker.is_dead:
                 worker.release()
                 continue
-            if self._has_loaded(worker, key):
+            if self._has_loaded(worker, handler):
                 return worker
             self.spares.append(worker)
         return None
 
-    def _has_loaded(self, worker: Worker, key: str) -> bool:
-        return any(worker.zygote_pid in z.workers and z.workers[worker.zygote_pid] is worker and key in z.handlers
+    def _has_loaded(self, worker: Worker, handler: Handler) -> bool:
+        return any(worker.zygote_pid in z.workers and z.workers[worker.zygote_pid] is worker and z.has(handler)
                    for z in self.zygotes)  # fmt: skip
 
     def restock(self, target: int, waiting: int) -> None:

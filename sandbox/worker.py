@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sandbox import convert, wire
+from sandbox import convert, loading, wire
 
 Loaded = Mapping[str, tuple[Callable[..., Any], Callable[..., Any]]]
 
@@ -131,7 +131,7 @@ def _answer(reply: int, request: tuple[dict[str, Any], bytes], loaded: Loaded) -
     deadline = time.monotonic() + order["wall_s"]
     job = Job(reply, order["context"], deadline, order["result_bytes"])
     try:
-        function, adapter = loaded[order["handler"]]
+        function, adapter = loaded.get(order["handler"]) or _find_loaded(order["spec"])
         arguments = _unpickle(pickled) if order.get("pickled") else order["arguments"]
         body = b'{"ok":' + convert.encode_result(adapter(function, arguments, job), job.result_bytes) + b"}"
     except MemoryError:
@@ -140,6 +140,13 @@ def _answer(reply: int, request: tuple[dict[str, Any], bytes], loaded: Loaded) -
         body = _failure_body(error)
     _flush()
     write_all(reply, wire.frame(wire.REPLY, body) if body else _OUT_OF_MEMORY)
+
+
+def _find_loaded(spec: dict[str, Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Find a handler of a module that the zygote has loaded for another one."""
+    module_name, _, name = spec["adapter"].partition(":")
+    function = loading.resolve(sys.modules[spec["module"]], spec["qualname"])
+    return function, loading.resolve(sys.modules[module_name], name)
 
 
 def _unpickle(data: bytes) -> dict[str, Any]:

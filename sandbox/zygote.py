@@ -31,6 +31,9 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 def main() -> None:
     """Be the guardian, and in its child the zygote."""
     control_fd, lifeline, config_fd = map(int, sys.argv[1:4])
+    # What the host ignores or blocks is inherited over exec; with SIGCHLD ignored no child could be waited for.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     config = json.loads(_read_all(config_fd))
     sys.path[:] = config["roots"] + [entry for entry in sys.path if entry not in config["roots"] and entry != _ROOT]
     if _ROOT not in sys.path:
@@ -119,6 +122,7 @@ def run_zygote(control: socket.socket, config: dict[str, Any], plan: Any, layers
         loaded = preload.load_all(control, config)
         baseline = rlimits.baseline()
         prepared = confine.confine_zygote(plan, layers)
+        privileges.set_parent_death_signal(signal.SIGKILL)  # a change of uid has cleared it (prctl(2))
         _settle()
         tell(control, ready={"layers": prepared.layers, "missing": list(plan.missing), "uid": os.getuid(),
                              "seccomp": prepared.seccomp_digest, "baseline": baseline})  # fmt: skip
