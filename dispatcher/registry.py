@@ -81,10 +81,10 @@ class Registry:
         show_output: bool = False,
         redact_result: bool = True,
         readable: Sequence[str] = (),
-    ) -> Tool:
+    ) -> None:
         """Register a tool by a JSON Schema; `handler` is a callable or "module:qualname", never imported here.
 
-        `readable` grants absolute paths that its workers may read. Returns the tool.
+        `readable` grants absolute paths that its workers may read.
         """
         _check_name(name)
         if dialect not in DIALECTS:
@@ -113,7 +113,6 @@ class Registry:
             **options,
         )
         self._put(tool, override)
-        return tool
 
     def _register_typed(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         unknown = set(options) - _TYPED_OPTIONS

@@ -421,8 +421,9 @@ class ZygoteEngine:
             shelf.extra.remove(zygote)
         self._drain(zygote)
         zygote.process.end()
-        for worker in zygote.workers.values():
-            self._lose(shelf, worker)
+        for _, owner, worker in list(self._workers.values()):
+            if owner is zygote:
+                self._lose(shelf, worker)
 
     def _drain(self, zygote: Zygote) -> None:
         """Take in reports of ends that still wait, so that a crash is not told as a loss."""
@@ -438,9 +439,8 @@ class ZygoteEngine:
         if self._workers.pop(worker.exit_fd, None) is not None:
             self._epoll.unregister(worker.exit_fd)
         was_spare = worker in shelf.spares
-        worker.lost = True
+        worker.lose()
         self._bury(worker)
-        worker.set_end((None, None, None))
         if was_spare:
             shelf.spares.remove(worker)
             worker.release()

@@ -235,15 +235,12 @@ def _try_in_clean_child(handler: Handler) -> None:
         trial = subprocess.run(command, input=job, capture_output=True, timeout=_TRIAL_S, check=False, cwd="/")
     except subprocess.TimeoutExpired:
         raise HandlerUnusable(f"{handler.name} did not load in a clean process within {_TRIAL_S:g} s") from None
-    if trial.returncode == 0:
+    if trial.stdout.endswith(b"loaded"):
         return
     said = trial.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2][:300]
+    said = said or f"it ended with status {trial.returncode}"
     raise HandlerUnusable(
-        f"{handler.name} cannot be loaded in a clean process: {said or describe(trial.returncode)}. "
+        f"{handler.name} cannot be loaded in a clean process: {said}. "
         "Open such things inside the handler, or give the handler as 'module:qualname'."
     )
 
-
-def describe(code: int) -> str:
-    """Say how a child ended."""
-    return f"it ended with status {code}"

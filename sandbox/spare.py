@@ -76,6 +76,12 @@ class Worker:
         for callback in waiting:
             callback()
 
+    def lose(self) -> None:
+        """Take notice that its zygote is gone: unless its end is known already, nobody will report it."""
+        if self._end is None:
+            self.lost = True
+            self.set_end(UNKNOWN_END)
+
     def call_at_end(self, callback: Callable[[], None]) -> None:
         """Call `callback`, from any thread, once the end is known."""
         with self._lock:

@@ -7,6 +7,8 @@ import json
 import os
 import sys
 
+LOADED = b"loaded"
+
 
 def main() -> None:
     """Load and end; never run the handler."""
@@ -29,6 +31,7 @@ def main() -> None:
     if not callable(function):
         os.write(2, b"\nit loads to something that cannot be called\n")
         os._exit(1)
+    os.write(1, LOADED)  # said aloud: a module that ends the process while it is imported must not pass for loaded
     os._exit(0)
 
 

@@ -67,7 +67,16 @@ def test_size_is_counted_in_utf8_bytes():
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("17.0", 17), ("1e1", 10), ("1e23", 10**23), ("-5.0", -5), ("0.0", 0), ("1.5e1", 15), ("100e-2", 1), ("1e308", 10**308)],
+    [
+        ("17.0", 17),
+        ("1e1", 10),
+        ("1e23", 10**23),
+        ("-5.0", -5),
+        ("0.0", 0),
+        ("1.5e1", 15),
+        ("100e-2", 1),
+        ("1e308", 10**308),
+    ],
 )
 def test_whole_numbers_arrive_as_int(text, value):
     """A number whose exact decimal value is integral is that int."""
@@ -85,7 +94,14 @@ def test_other_numbers_stay_float(text):
 
 @pytest.mark.parametrize(
     "hostile",
-    ["[" * 5_000_000, '{"a":' * 1_000_000, "9" * 5_000_000, '{"a":' + "9" * 60_000 + "}", '"' * 60_000, '{"a":1e-999999999}'],
+    [
+        "[" * 5_000_000,
+        '{"a":' * 1_000_000,
+        "9" * 5_000_000,
+        '{"a":' + "9" * 60_000 + "}",
+        '"' * 60_000,
+        '{"a":1e-999999999}',
+    ],
 )
 def test_hostile_text_is_answered_at_once(hostile):
     """Nesting, digits and length cost no time and raise nothing but a rejection."""
@@ -134,7 +150,13 @@ def test_any_text_is_parsed_or_refused(text):
     assert parsed == ({} if not text.strip() else json.loads(text))
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20))
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=20,
+    )
+)
 def test_valid_json_is_accepted(value):
     """A document of valid JSON values comes back equal."""
     text = json.dumps({"value": value})

@@ -35,7 +35,9 @@ def test_credential_is_gone_from_result_error_and_key(secret):
     assert part not in error.to_json() and part not in error.to_text()
 
 
-@pytest.mark.parametrize("key", ["password", "api_key", "apiKey", "Authorization", "client-secret", "accessToken", "db_password"])
+@pytest.mark.parametrize(
+    "key", ["password", "api_key", "apiKey", "Authorization", "client-secret", "accessToken", "db_password"]
+)
 def test_secret_key(key):
     """A value under a secret-looking key does not show as `got`."""
     assert is_secret_key(key)
@@ -44,7 +46,9 @@ def test_secret_key(key):
     assert render_fault(Fault(code="invalid_args", problems=(problem,)), call=CALL, tool=tool).got == MARK
 
 
-@pytest.mark.parametrize("key", ["total_tokens", "next_page_token", "primary_key", "tokenizer", "idempotency_key", "monkey"])
+@pytest.mark.parametrize(
+    "key", ["total_tokens", "next_page_token", "primary_key", "tokenizer", "idempotency_key", "monkey"]
+)
 def test_harmless_key(key):
     """A look-alike is no secret."""
     assert not is_secret_key(key)

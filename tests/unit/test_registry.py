@@ -86,7 +86,12 @@ def test_handler_must_match_its_schema():
 
 @pytest.mark.parametrize(
     ("coerce", "words"),
-    [({"/x": "trim"}, "no such property"), ({"/a": "round"}, "unknown coercion"), ({"/a": "boolean"}, "forbids"), ({"a": "trim"}, "Pointer")],
+    [
+        ({"/x": "trim"}, "no such property"),
+        ({"/a": "round"}, "unknown coercion"),
+        ({"/a": "boolean"}, "forbids"),
+        ({"a": "trim"}, "Pointer"),
+    ],
 )
 def test_coerce_mistakes(coerce, words):
     """A pointer that leads nowhere, an unknown coercion and one of the wrong type are refused."""
@@ -149,10 +154,23 @@ def test_raw_and_typed_agree(raw, errors):
     schema = {
         "type": "object",
         "required": ["n", "kind"],
-        "properties": {"n": {"type": "integer", "minimum": 1}, "kind": {"type": "string", "enum": ["a", "c"]}, "address": address},
+        "properties": {
+            "n": {"type": "integer", "minimum": 1},
+            "kind": {"type": "string", "enum": ["a", "c"]},
+            "address": address,
+        },
     }
     registry.register("raw", schema, any_handler)
-    registry.register("full", {**schema, "additionalProperties": False, "properties": {**schema["properties"], "address": {**address, "additionalProperties": False}}}, any_handler, dialect="2020-12")
+    registry.register(
+        "full",
+        {
+            **schema,
+            "additionalProperties": False,
+            "properties": {**schema["properties"], "address": {**address, "additionalProperties": False}},
+        },
+        any_handler,
+        dialect="2020-12",
+    )
     for name in ("raw", "typed", "full"):
         checked = registry.validate(name, raw)
         assert [(error.path, error.keyword) for error in checked.errors] == errors, name
@@ -208,6 +226,8 @@ def test_a_remote_reference_is_refused_without_a_request():
         server.setblocking(False)
         url = f"http://127.0.0.1:{server.getsockname()[1]}/x"
         with pytest.raises(ValueError, match="schema"):
-            Registry().register("t", {"type": "object", "properties": {"a": {"$ref": url}}}, any_handler, dialect="2020-12")
+            Registry().register(
+                "t", {"type": "object", "properties": {"a": {"$ref": url}}}, any_handler, dialect="2020-12"
+            )
         with pytest.raises(BlockingIOError):
             server.accept()

@@ -16,7 +16,9 @@ WRITE = ToolFacts(name="get_weather", schema=SCHEMA, effect="write")
 MISSING_CITY = Problem(path="/city", keyword="required", message="Field required")
 ARRAY = Problem(path="", keyword="type", message="Input should be a valid dictionary", expected="object", got=[1])
 UNITS = Problem(path="/units", keyword="additionalProperties", message="Extra inputs are not permitted", got="C")
-RESULT = Fault(code="internal_error", reason="bad_result", path="/rows/3", hint="Its result at /rows/3 cannot be written as JSON")
+RESULT = Fault(
+    code="internal_error", reason="bad_result", path="/rows/3", hint="Its result at /rows/3 cannot be written as JSON"
+)
 BROKEN = Fault(code="internal_error", reason="handler_error")
 EXPOSED = Fault(code="internal_error", reason="handler_error", exposed="KeyError: 'no data for Atlantis'")
 SYNTAX = Fault(code="invalid_json", reason="syntax", hint="Expecting value")
@@ -25,7 +27,11 @@ SYNTAX = Fault(code="invalid_json", reason="syntax", hint="Expecting value")
 @pytest.mark.parametrize(
     ("fault", "tool", "text"),
     [
-        (Fault(code="unknown_tool"), None, "Error: unknown tool 'get_forecast'. Available tools: get_weather, calculate."),
+        (
+            Fault(code="unknown_tool"),
+            None,
+            "Error: unknown tool 'get_forecast'. Available tools: get_weather, calculate.",
+        ),
         (SYNTAX, READ, "Error: arguments are not valid JSON (Expecting value)."),
         (
             Fault(code="invalid_args", problems=(ARRAY,)),
@@ -89,7 +95,9 @@ def test_a_huge_result_says_how_much_is_missing():
     assert json.loads(shown.to_json())["truncated"] == {"shown": shown.truncated.shown, "total": 10_000, "of": "string"}
 
 
-@pytest.mark.parametrize("result", ["\x00" * 50_000, '"' * 50_000, ["\u2028" * 9, {"k": "\U0001f600" * 40_000}], list(range(20_000))])
+@pytest.mark.parametrize(
+    "result", ["\x00" * 50_000, '"' * 50_000, ["\u2028" * 9, {"k": "\U0001f600" * 40_000}], list(range(20_000))]
+)
 def test_every_success_fits_its_cap(result):
     """Both forms fit the cap however much escaping costs, and the JSON is valid."""
     shown = render_success(result, call=CALL, cap_bytes=4_096, output="o" * 9_000)
@@ -101,7 +109,8 @@ def test_every_success_fits_its_cap(result):
 def test_every_error_fits_two_kib(filler):
     """An error fits 2 KiB whatever it quotes; code, keyword and id are whole."""
     problems = tuple(
-        Problem(path=f"/{filler}/{index}", keyword="enum", message=filler, expected=[filler] * 20, got=filler) for index in range(40)
+        Problem(path=f"/{filler}/{index}", keyword="enum", message=filler, expected=[filler] * 20, got=filler)
+        for index in range(40)
     )
     shown = render_fault(Fault(code="invalid_args", problems=problems), call=CALL, tool=READ)
     assert len(shown.to_json().encode()) <= ERROR_BYTES and len(shown.to_text().encode()) <= ERROR_BYTES

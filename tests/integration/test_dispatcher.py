@@ -1,0 +1,517 @@
+"""Whole calls through a Dispatcher: every kind of handler, argument and end, with real workers."""
+
+import asyncio
+import datetime
+import decimal
+import enum
+import functools
+import importlib
+import json
+import logging
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import uuid
+from pathlib import Path
+from typing import Annotated
+
+import handlers_for_tests as handlers
+import pytest
+from pydantic import AfterValidator, BaseModel
+
+from dispatcher import Call, Dispatcher, DispatcherClosed, Limits, Registry, ToolError
+
+OPEN = {"type": "object", "additionalProperties": True}
+HERE = str(Path(handlers.__file__).parent)
+
+
+def schema_of(**types):
+    return {
+        "type": "object",
+        "required": list(types),
+        "properties": {name: {"type": kind} for name, kind in types.items()},
+    }
+
+
+class Counter:
+    def __init__(self, start):
+        self.start = start
+
+    def plus(self, n):
+        self.start += n
+        return self.start
+
+
+@pytest.fixture(scope="module")
+def ready():
+    """A dispatcher over many tools, and the records of its calls."""
+    registry = Registry()
+    base = 100
+
+    def closure(n):
+        return base + n
+
+    registry.register("closure", schema_of(n="integer"), closure)
+    registry.register("lambda", schema_of(n="integer"), lambda n: n * 2)
+    registry.register("partial", schema_of(b="integer"), functools.partial(handlers.add, 1))
+    registry.register("method", schema_of(n="integer"), Counter(5).plus)
+    registry.register("importable", schema_of(a="integer", b="integer"), handlers.add)
+    registry.register("entry", schema_of(a="integer", b="integer"), "handlers_for_tests:add")
+    registry.register("async", schema_of(a="integer", b="integer"), handlers.add_async)
+    short = Limits(wall_s=0.5, memory_bytes=64 << 20)
+    for name in ("spin", "hog", "flood", "exit_zero", "power"):
+        registry.register(name, schema_of(), getattr(handlers, name), limits=short, effect="read")
+    registry.register("fail", schema_of(text="string"), handlers.fail, effect="read")
+    registry.register("speak", schema_of(count="integer"), handlers.speak, show_output=True)
+    registry.register("big", schema_of(size="integer"), handlers.big_result)
+    records = []
+    with Dispatcher(registry, record=records.append) as dispatcher:
+        yield dispatcher, records
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "result"),
+    [
+        ("closure", '{"n":1}', 101),
+        ("lambda", '{"n":4}', 8),
+        ("partial", '{"b":2}', 3),
+        ("method", '{"n":2}', 7),
+        ("method", '{"n":2}', 7),
+        ("importable", '{"a":1,"b":2}', 3),
+        ("entry", {"a": 1, "b": 2.0}, 3),
+        ("async", b'{"a":1,"b":2}', 3),
+    ],
+)
+def test_every_form_of_handler(ready, tool, arguments, result):
+    """A closure, lambda, partial, bound method, importable function, entry point and coroutine function all answer."""
+    observation = ready[0].execute(tool, arguments, call_id="call-1")
+    assert (observation.ok, observation.result, observation.call_id) == (True, result, "call-1"), observation
+
+
+@pytest.mark.parametrize(
+    ("tool", "code", "reason", "following"),
+    [
+        ("spin", "timeout", None, "retry"),
+        ("power", "timeout", None, "retry"),
+        ("hog", "internal_error", "memory_limit", "retry"),
+        ("flood", "internal_error", "output_limit", "retry"),
+        ("exit_zero", "internal_error", "no_result", "retry"),
+    ],
+)
+def test_hostile_call_gets_its_code_and_one_record(ready, tool, code, reason, following):
+    """A hostile handler is a coded answer with an id that finds exactly one record."""
+    dispatcher, records = ready
+    observation = dispatcher.execute(tool, "{}")
+    assert (observation.code, observation.reason, observation.next) == (code, reason, following)
+    found = [record for record in records if record.correlation_id == observation.correlation_id]
+    assert len(found) == 1 and found[0].code == code and found[0].tier == observation.receipt.tier
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("importable", '{"a":1'),
+        ("importable", '{"a":"1","b":2}'),
+        ("importable", None),
+        ("importable", [1]),
+        ("importable", object()),
+        ("importable", "\ud800"),
+        ("importable", b"\xff"),
+        ("nobody", "{}"),
+        (None, "{}"),
+        (17, b""),
+        ("x" * 100_000, "{}"),
+        ("importable\x00\x1b[31m", "{}"),
+    ],
+)
+def test_bad_input_is_answered_without_a_worker(ready, name, arguments):
+    """No input raises, and none that the host refuses uses a worker."""
+    dispatcher, records = ready
+    jobs = dispatcher.sandbox.statistics().jobs
+    observation = dispatcher.execute(name, arguments)
+    assert not observation.ok and observation.receipt is None
+    assert dispatcher.sandbox.statistics().jobs == jobs
+    assert json.loads(observation.to_json())["ok"] is False
+    assert records[-1].correlation_id == observation.correlation_id
+    assert "\n" not in records[-1].to_json_line()
+
+
+def test_exception_never_reaches_the_model(ready):
+    """The model reads an id; the record holds type, message and traceback, redacted."""
+    dispatcher, records = ready
+    observation = dispatcher.execute("fail", '{"text":"password=hunter2 at /srv/app"}')
+    shown = observation.to_json() + observation.to_text()
+    assert (observation.code, observation.reason) == ("internal_error", "handler_error")
+    assert not any(word in shown for word in ("hunter2", "ValueError", "/srv/app", "Traceback"))
+    assert "ValueError" in records[-1].exception and "handlers_for_tests" in records[-1].traceback
+    assert "hunter2" not in records[-1].to_json_line()
+
+
+def test_output_is_shown_only_where_asked(ready):
+    """What is printed goes to the record, and to the model only with show_output."""
+    dispatcher, records = ready
+    assert dispatcher.execute("speak", '{"count":1}').to_dict()["output"] == "line 0\nraw\n"
+    assert records[-1].output == "line 0\nraw\n"
+    assert "output" not in dispatcher.execute("importable", '{"a":1,"b":2}').to_dict()
+
+
+def test_results_between_the_caps_are_cut_and_beyond_are_refused(ready):
+    """Over observation_bytes a result is cut, over result_bytes it is result_limit."""
+    cut = ready[0].execute("big", '{"size":100000}')
+    assert cut.ok and cut.truncated.total == 100_000 and len(cut.to_json()) <= 16_384
+    assert ready[0].execute("big", '{"size":2000000}').reason == "result_limit"
+
+
+def test_statistics_count_by_tool_code_and_reason(ready):
+    """Answers are counted; invented names share one label."""
+    dispatcher, _ = ready
+    before = dispatcher.statistics()
+    dispatcher.execute("importable", "{")
+    dispatcher.execute("made_up_1", "{}")
+    dispatcher.execute("made_up_2", "{}")
+    after = dispatcher.statistics()
+    assert after.total == before.total + 3
+    assert after.calls[("(unregistered)", "unknown_tool", None)] >= 2
+    assert after.calls[("importable", "invalid_json", "syntax")] >= 1
+
+
+def test_timeout_s_only_shortens(ready):
+    """A call's own timeout shortens the limit, and an absurd one is the caller's mistake."""
+    dispatcher, records = ready
+    began = time.monotonic()
+    assert dispatcher.execute("spin", "{}", timeout_s=0.1).code == "timeout"
+    assert time.monotonic() - began < 3 and 0.1 <= records[-1].run_s < 0.45
+    dispatcher.execute("spin", "{}", timeout_s=60)
+    assert 0.5 <= records[-1].run_s < 3
+    with pytest.raises(ValueError, match="timeout_s"):
+        dispatcher.execute("spin", "{}", timeout_s=0)
+    with pytest.raises(TypeError):
+        dispatcher.execute("spin", "{}", conversation="later")
+
+
+def test_batch_answers_every_call_in_order(ready):
+    """A batch runs in parallel and answers each call, whatever happens to a sibling."""
+    calls = [Call("importable", {"a": n, "b": 0}) for n in range(10)] + [
+        ("spin", "{}"),
+        ("exit_zero", "{}"),
+        ("nobody", "{}"),
+        ("fail", "{"),
+    ]
+    answers = ready[0].execute_batch(calls)
+    assert [answer.result for answer in answers[:10]] == list(range(10))
+    assert [answer.code for answer in answers[10:]] == ["timeout", "internal_error", "unknown_tool", "invalid_json"]
+    assert [a.code for a in asyncio.run(ready[0].execute_batch_async(calls))] == [a.code for a in answers]
+    assert ready[0].execute_batch([]) == []
+    with pytest.raises(TypeError):
+        ready[0].execute_batch(["importable"])
+
+
+def test_batch_budget_is_one_clock_for_all(nothing_left):
+    """Past the budget a running call is a timeout and one that has not started is unavailable/budget."""
+    registry = Registry()
+    registry.register("sleep", schema_of(), handlers.sleep_forever)
+    with Dispatcher(registry, max_workers=2) as dispatcher:
+        dispatcher.execute("sleep", "{}", timeout_s=0.05)
+        for run in (dispatcher.execute_batch, lambda *a, **k: asyncio.run(dispatcher.execute_batch_async(*a, **k))):
+            began = time.monotonic()
+            answers = run([("sleep", "{}")] * 6, budget_s=0.5)
+            assert time.monotonic() - began < 4
+            assert {(a.code, a.reason) for a in answers} == {("timeout", None), ("unavailable", "budget")}
+            assert [a.code for a in answers].count("timeout") == 2
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+class Point(BaseModel):
+    x: int
+    when: datetime.datetime
+
+
+def test_typed_values_arrive_as_their_types(nothing_left):
+    """A typed handler gets datetimes, UUIDs, enums, decimals, paths, sets and models, and returns them as JSON."""
+    registry = Registry()
+
+    @registry.tool
+    def describe(
+        when: datetime.datetime,
+        key: uuid.UUID,
+        colour: Colour,
+        price: decimal.Decimal,
+        where: Path,
+        tags: set[str],
+        point: Point,
+        ratio: float,
+    ) -> list[str]:
+        return [type(value).__name__ for value in (when, key, colour, price, where, tags, point, ratio)]
+
+    arguments = {
+        "when": "2026-01-02T03:04:05Z",
+        "key": "12345678-1234-5678-1234-567812345678",
+        "colour": "red",
+        "price": "1.50",
+        "where": "/a/b",
+        "tags": ["a"],
+        "point": {"x": 1, "when": "2026-01-02T03:04:05Z"},
+        "ratio": 17,
+    }
+    with Dispatcher(registry) as dispatcher:
+        observation = dispatcher.execute("describe", json.dumps(arguments))
+        assert observation.ok, (observation, dispatcher.sandbox.statistics())
+        kinds = ["datetime", "UUID", "Colour", "Decimal", "PosixPath", "set", "Point", "float"]
+        assert observation.result == kinds
+
+
+def test_declared_return_type_is_checked(nothing_left):
+    """A result of another type than declared is the tool's bug, with the place named."""
+    registry = Registry()
+
+    @registry.tool(effect="read")
+    def rows(good: bool) -> list[int]:
+        return [1, 2] if good else [1, "2"]
+
+    with Dispatcher(registry) as dispatcher:
+        assert dispatcher.execute("rows", '{"good":true}').result == [1, 2]
+        bad = dispatcher.execute("rows", '{"good":false}')
+        assert (bad.reason, bad.path) == ("bad_result", "/1") and "/1" in bad.hint
+
+
+def _no_spam(value: str) -> str:
+    if "spam" in value:
+        raise ValueError("no spam")
+    return value.upper()
+
+
+def test_validators_run_in_the_worker(nothing_left):
+    """With validate_in="worker" the model's code runs there; its refusal is invalid_args and the handler never runs."""
+    registry = Registry()
+
+    @registry.tool(validate_in="worker")
+    def shout(word: Annotated[str, AfterValidator(_no_spam)]) -> str:
+        return word
+
+    with Dispatcher(registry) as dispatcher:
+        assert dispatcher.execute("shout", '{"word":"ham"}').result == "HAM"
+        refused = dispatcher.execute("shout", '{"word":"spam"}')
+        assert (refused.code, refused.path) == ("invalid_args", "/word") and refused.receipt is not None
+        assert dispatcher.execute("shout", '{"word":1}').receipt is None
+        assert dispatcher.registry.validate("shout", '{"word":"spam"}').ok
+
+
+def test_reported_errors_follow_the_catalogue(nothing_left):
+    """A report of the catalogue is told; one outside it is the tool's bug; other dicts are data."""
+    registry = Registry()
+
+    def report(kind):
+        if kind == "raise":
+            raise ToolError("not_found", "ids look like 17", path="/kind")
+        if kind == "return":
+            return {"error": "denied", "hint": "not there", "reason": "path"}
+        if kind == "unlisted":
+            raise ToolError("conflict")
+        return {"error": "x", "code": "denied"} if kind == "data" else {"error": "internal_error"}
+
+    registry.register("report", schema_of(kind="string"), report, errors={"not_found": "", "denied": ""})
+    with Dispatcher(registry) as dispatcher:
+        told = {
+            kind: dispatcher.execute("report", {"kind": kind})
+            for kind in ("raise", "return", "unlisted", "data", "forged")
+        }
+    assert (told["raise"].code, told["raise"].hint, told["raise"].path) == ("not_found", "ids look like 17", "/kind")
+    assert (told["return"].code, told["return"].reason) == ("denied", "path")
+    assert (told["unlisted"].code, told["unlisted"].reason) == ("internal_error", "unknown_code")
+    assert told["data"].result == {"error": "x", "code": "denied"}
+    assert (told["forged"].code, told["forged"].reason) == ("internal_error", "unknown_code")
+
+
+def test_module_that_builds_a_dispatcher_at_import():
+    """An application's module-level Dispatcher is inert in its workers: no recursion, and calls are answered."""
+    app_for_tests = importlib.import_module("app_for_tests")
+    observation = app_for_tests.dispatcher.execute("look", '{"id":"17"}', call_id="c1")
+    try:
+        assert observation.result == {"id": 17, "call": "c1", "correlation": observation.correlation_id}
+        assert app_for_tests.dispatcher.execute("look", '{"id":99}').hint == "ids look like 17"
+    finally:
+        app_for_tests.dispatcher.close()
+    with pytest.raises(DispatcherClosed):
+        app_for_tests.dispatcher.execute("look", "{}")
+
+
+@pytest.mark.parametrize("module", ["hanging_for_tests", "ending_for_tests", "forking_for_tests"])
+def test_module_that_cannot_be_loaded_is_out_of_service_alone(module, nothing_left):
+    """A module that hangs, ends or forks at import makes its tool unavailable/preload, and no other."""
+    registry = Registry()
+    registry.register("bad", schema_of(), importlib.import_module(module).handler)
+    registry.register("good", schema_of(a="integer", b="integer"), handlers.add)
+    records = []
+    with Dispatcher(registry, preload_s=1.0, record=records.append) as dispatcher:
+        bad = dispatcher.execute("bad", "{}")
+        assert (bad.code, bad.reason, bad.next) == ("unavailable", "preload", "retry")
+        assert "import" in records[-1].evidence
+        assert dispatcher.execute("good", {"a": 1, "b": 2}).result == 3
+        assert dispatcher.execute("bad", "{}").reason == "preload"
+
+
+@pytest.mark.parametrize(
+    "entry", ["broken_for_tests:handler", "no_such_module:handler", "handlers_for_tests:no_such_function"]
+)
+def test_entry_point_that_fails_at_import(entry, nothing_left):
+    """An entry point that cannot be imported is unavailable/preload with the cause in the record."""
+    registry = Registry()
+    registry.register("bad", OPEN, entry)
+    records = []
+    with Dispatcher(registry, record=records.append) as dispatcher:
+        assert dispatcher.execute("bad", "{}").reason == "preload"
+        assert "Error" in records[-1].evidence
+
+
+def test_module_that_starts_threads_gets_a_process_a_call(nothing_left, caplog):
+    """A handler whose import starts threads is answered by a fresh interpreter for each call, and said loudly."""
+    threading_for_tests = importlib.import_module("threading_for_tests")
+    registry = Registry()
+    registry.register("threads", schema_of(), threading_for_tests.handler)
+    registry.register("crash", schema_of(), threading_for_tests.crash)
+    with caplog.at_level(logging.WARNING, logger="sandbox"), Dispatcher(registry) as dispatcher:
+        answers = [dispatcher.execute("threads", "{}") for _ in range(3)]
+        assert [answer.result for answer in answers] == [2, 2, 2], answers[0]
+        assert len({answer.receipt.pid for answer in answers}) == 3
+        assert {answer.receipt.engine for answer in answers} == {"exec"}
+        assert dispatcher.execute("crash", "{}").reason == "worker_crashed"
+    assert "starts threads" in caplog.text
+
+
+def test_handler_that_cannot_travel_is_named_at_registration():
+    """A captured socket, generator or live Dispatcher raises ValueError naming the object and the remedy."""
+    import socket
+
+    generator = (n for n in range(3))
+    with socket.socket() as channel, Dispatcher(Registry()) as live:
+        for name, captured in (("generator", generator), ("channel", channel), ("live", live)):
+            namespace = {}
+            exec(f"def make({name}):\n    def handler():\n        return str({name})\n    return handler", namespace)
+            with pytest.raises(ValueError, match="cannot") as caught:
+                Registry().register("t", schema_of(), namespace["make"](captured))
+            assert name in str(caught.value) and "inside the handler" in str(caught.value)
+
+
+SCRIPT = """
+    from dispatcher import Dispatcher, Registry
+    print("script runs")
+    factor = 3
+    registry = Registry()
+    def make():
+        local = 7
+        def closure(n):
+            return n * local * factor
+        return closure
+    class Shape:
+        def area(self, n):
+            return n * n
+    schema = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
+    registry.register("double", schema, lambda n: n * 2)
+    registry.register("closure", schema, make())
+    registry.register("method", schema, Shape().area)
+    dispatcher = Dispatcher(registry)
+    for name in registry.names():
+        print(dispatcher.execute(name, {"n": 2}).to_text())
+"""
+
+
+@pytest.mark.parametrize("way", ["file", "-c", "stdin", "interactive"])
+def test_script_without_a_main_guard_runs_once(way, tmp_path):
+    """A script, a -c command, standard input and a REPL need no main guard, and nothing of them runs twice."""
+    text = textwrap.dedent(SCRIPT)
+    file = tmp_path / "script.py"
+    file.write_text(text)
+    if way == "interactive":
+        text = (
+            text.replace("class Shape", "\nclass Shape")
+            .replace("schema =", "\nschema =")
+            .replace("for name", "\nfor name")
+            + "\n\n"
+        )
+        text = text.replace("    return closure\n", "    return closure\n\n")
+    command = {"file": [str(file)], "-c": ["-c", text], "stdin": ["-"], "interactive": ["-i", "-q"]}[way]
+    stdin = text if way in ("stdin", "interactive") else ""
+    root = str(Path(HERE).parent)
+    done = subprocess.run(
+        [sys.executable, *command],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"PYTHONPATH": root, "PATH": "/usr/bin:/bin"},
+    )
+    assert [line for line in done.stdout.splitlines() if line] == ["script runs", "4", "42", "4"], done.stderr
+
+
+def test_twenty_threads_and_two_hundred_tasks_at_once(nothing_left):
+    """Every answer is right with a third of the calls hostile, from threads and from an event loop at once."""
+    registry = Registry()
+    registry.register("add", schema_of(a="integer", b="integer"), handlers.add)
+    registry.register("spin", schema_of(), handlers.spin, limits=Limits(wall_s=0.1, queue_s=60))
+    registry.register("crash", schema_of(number="integer"), handlers.crash)
+    wrong = []
+
+    def check(index, answer):
+        expected = ("ok", "timeout", "internal_error")[index % 6 if index % 6 < 3 and index % 2 else 0]
+        if answer.code != expected or (answer.ok and answer.result != index):
+            wrong.append((index, answer))
+
+    def call_of(index):
+        if index % 6 == 1:
+            return "spin", "{}"
+        return ("add", {"a": index, "b": 0})
+
+    with Dispatcher(registry, limits=Limits(queue_s=60)) as dispatcher:
+
+        def run_thread(start):
+            for index in range(start * 12, start * 12 + 12):
+                check(index, dispatcher.execute(*call_of(index)))
+
+        async def run_tasks():
+            async def one(index):
+                check(index, await dispatcher.execute_async(*call_of(index)))
+
+            await asyncio.gather(*[one(index) for index in range(200)])
+
+        threads = [threading.Thread(target=run_thread, args=(number,)) for number in range(20)]
+        for thread in threads:
+            thread.start()
+        asyncio.run(run_tasks())
+        for thread in threads:
+            thread.join()
+    assert wrong == []
+
+
+def test_minimum_isolation_is_enforced(ready):
+    """A tool that asks for more than the host gives is denied, naming what is missing; a dispatcher refuses to start."""
+    from sandbox import SandboxUnavailable, at_least
+
+    tier = ready[0].sandbox.probe.tier
+    if at_least(tier, "A"):
+        pytest.skip("this host gives everything")
+    registry = Registry()
+    registry.register("strict", schema_of(), handlers.exit_zero, isolation="A")
+    with Dispatcher(registry) as dispatcher:
+        answer = dispatcher.execute("strict", "{}")
+        assert (answer.code, answer.reason, answer.next, answer.receipt) == ("denied", "isolation", "stop", None)
+        assert "cgroup" in answer.hint
+    with pytest.raises(SandboxUnavailable, match="cgroup"):
+        Dispatcher(registry, isolation="A")
+
+
+def test_sink_that_raises_breaks_no_call(caplog):
+    """A record sink's failure is logged, and the call is answered."""
+
+    def sink(record):
+        raise RuntimeError("full")
+
+    registry = Registry()
+    registry.register("add", schema_of(a="integer", b="integer"), handlers.add)
+    with Dispatcher(registry, record=sink) as dispatcher:
+        assert dispatcher.execute("add", {"a": 1, "b": 2}).ok
+    assert "record sink failed" in caplog.text
