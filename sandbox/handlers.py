@@ -243,4 +243,3 @@ def _try_in_clean_child(handler: Handler) -> None:
         f"{handler.name} cannot be loaded in a clean process: {said}. "
         "Open such things inside the handler, or give the handler as 'module:qualname'."
     )
-

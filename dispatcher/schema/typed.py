@@ -121,9 +121,7 @@ def _model(fields: dict[str, Any], tool: str) -> type[pydantic.BaseModel]:
     try:
         return pydantic.create_model("Arguments", __config__=config, **fields)
     except Exception as error:
-        raise ValueError(
-            f"tool {tool!r}: its parameters cannot be a schema: {_first_words(error)}"
-        ) from None
+        raise ValueError(f"tool {tool!r}: its parameters cannot be a schema: {_first_words(error)}") from None
 
 
 def _first_words(error: Exception) -> str:

@@ -210,9 +210,10 @@ def test_waiting_for_a_worker_is_bounded(nothing_left):
 
 def test_interrupting_a_call_kills_its_worker():
     """KeyboardInterrupt passes on after the kill."""
-    script = HOST.split("def loop")[0].format(paths=[HERE, *[path for path in sys.path if path]]) + (
+    script = HOST.split("def loop", maxsplit=1)[0].format(paths=[HERE, *[path for path in sys.path if path]]) + (
         "assert box.run(handlers.add, {'a': 1, 'b': 1}).ok\nprint('busy', flush=True)\n"
-        "try:\n    box.run(handlers.spin, limits=Limits(wall_s=30))\nexcept KeyboardInterrupt:\n    print('interrupted', flush=True)\n"
+        "try:\n    box.run(handlers.spin, limits=Limits(wall_s=30))\n"
+        "except KeyboardInterrupt:\n    print('interrupted', flush=True)\n"
     )
     host = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
     assert host.stdout.readline() == b"busy\n"

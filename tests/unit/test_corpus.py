@@ -3,9 +3,9 @@
 import json
 
 import pytest
+from tests_data import ROWS, TOOLS
 
 from dispatcher import Registry
-from tests_data import ROWS, TOOLS
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])

@@ -110,7 +110,7 @@ def test_typed_tool_refuses_code_in_the_host():
 
     with pytest.raises(ValueError, match='validate_in="worker"'):
         Registry().tool(loud)
-    with pytest.raises(ValueError, match="look-around|RE2|regex"):
+    with pytest.raises(ValueError, match=r"look-around|RE2|regex"):
 
         @Registry().tool
         def looks(word: Annotated[str, Field(pattern="(?=a)")]) -> str:
@@ -130,7 +130,8 @@ CASES = [
     ('{"kind":"b"}', [("/n", "required"), ("/kind", "enum")]),
     ('{"n":1,"kind":7}', [("/kind", "type")]),
     ('{"n":1,"kind":"a","x":1,"address":{"street":5,"extra":1}}',
-     [("/address/number", "required"), ("/address/street", "type"), ("/address/extra", "additionalProperties"), ("/x", "additionalProperties")]),
+     [("/address/number", "required"), ("/address/street", "type"),
+      ("/address/extra", "additionalProperties"), ("/x", "additionalProperties")]),
     ('{"n":1.0,"kind":"a"}', []),
     ('{"n":1.5,"kind":"a"}', [("/n", "type")]),
     ('[]', [("", "type")]),
