@@ -32,7 +32,7 @@ def encode_result(value: Any, limit_bytes: int) -> bytes:
     """Return `value` as compact UTF-8 JSON of at most `limit_bytes`; raise `Unconvertible` or `TooLarge`."""
     if type(value) is str and len(value) > limit_bytes:
         raise TooLarge(f"the result is over {limit_bytes} bytes")
-    plain = _Walk(limit_bytes).convert(value, "", 1)
+    plain = _Walk(limit_bytes).convert(value, 1)
     try:
         body = _ENCODER.encode(plain).encode("utf-8")
     except UnicodeEncodeError:
@@ -51,74 +51,86 @@ def join(path: str, segment: object) -> str:
 
 
 class _Walk:
-    """Convert one result; counts at least one byte for every value, two for every container."""
+    """Convert one result; counts at least one byte for every value, two for every container.
+
+    A path is put together only when something is refused: each container adds its own segment as the refusal passes.
+    """
 
     def __init__(self, limit_bytes: int) -> None:
         self.left = limit_bytes
         self.open: set[int] = set()
 
-    def convert(self, value: Any, path: str, depth: int) -> Any:
+    def convert(self, value: Any, depth: int) -> Any:
         """Return the JSON-able form of `value`."""
         kind = type(value)
         if kind is str or kind is int or kind is bool or value is None or kind is float:
-            return self._scalar(value, kind, path)
-        self._spend(2, path)
+            return self._scalar(value, kind)
+        self._spend(2)
         if depth > MAX_DEPTH:
-            raise Unconvertible(path, f"the result nests deeper than {MAX_DEPTH} levels")
+            raise Unconvertible("", f"the result nests deeper than {MAX_DEPTH} levels")
         if kind is list or kind is tuple or kind is dict:
-            return self._container(value, kind is dict, path, depth)
-        return self._other(value, path, depth)
+            return self._container(value, kind is dict, depth)
+        return self._other(value, depth)
 
-    def _scalar(self, value: Any, kind: type, path: str) -> Any:
-        self._spend(len(value) + 2 if kind is str else 1, path)
+    def _scalar(self, value: Any, kind: type) -> Any:
+        self._spend(len(value) + 2 if kind is str else 1)
         if kind is float and not math.isfinite(value):
-            raise Unconvertible(path, "NaN and infinities are not JSON; use null or a string")
+            raise Unconvertible("", "NaN and infinities are not JSON; use null or a string")
         if kind is int and value.bit_length() > _MAX_BITS - 20:
-            self._check_digits(value, path)
+            self._check_digits(value)
         return value
 
-    def _check_digits(self, value: int, path: str) -> None:
+    def _check_digits(self, value: int) -> None:
         if value.bit_length() > _MAX_BITS or abs(value) >= 10**MAX_DIGITS:
-            raise Unconvertible(path, f"an integer of more than {MAX_DIGITS} digits; return it as a string")
-        self._spend(MAX_DIGITS, path)
+            raise Unconvertible("", f"an integer of more than {MAX_DIGITS} digits; return it as a string")
+        self._spend(MAX_DIGITS)
 
-    def _spend(self, size: int, path: str) -> None:
+    def _spend(self, size: int) -> None:
         self.left -= size
         if self.left < -1024:  # a little slack: brackets are counted roughly, the exact size is checked at the end
-            raise TooLarge(f"the result is over its byte limit at {path[:200]}")
+            raise TooLarge("the result is over its byte limit")
 
-    def _container(self, value: Any, is_map: bool, path: str, depth: int) -> Any:
+    def _container(self, value: Any, is_map: bool, depth: int) -> Any:
         if id(value) in self.open:
-            raise Unconvertible(path, "the result contains itself")
+            raise Unconvertible("", "the result contains itself")
         self.open.add(id(value))
         try:
-            return self._map(value, path, depth) if is_map else self._items(_iterate(value), path, depth)
+            return self._map(value, depth) if is_map else self._items(_iterate(value), depth)
         finally:
             self.open.discard(id(value))
 
-    def _items(self, items: Iterator[Any], path: str, depth: int) -> list[Any]:
-        return [self.convert(item, f"{path}/{index}", depth + 1) for index, item in enumerate(items)]
+    def _items(self, items: Iterator[Any], depth: int) -> list[Any]:
+        converted: list[Any] = []
+        for item in items:
+            try:
+                converted.append(self.convert(item, depth + 1))
+            except Unconvertible as refusal:
+                raise Unconvertible(join("", len(converted)) + refusal.path, refusal.hint) from None
+        return converted
 
-    def _map(self, value: dict[Any, Any], path: str, depth: int) -> dict[str, Any]:
+    def _map(self, value: dict[Any, Any], depth: int) -> dict[str, Any]:
         converted: dict[str, Any] = {}
         for key, item in dict.items(value):
             if not isinstance(key, str):
-                raise Unconvertible(path, f"a key is {_name(key)}, not a string")
+                raise Unconvertible("", f"a key is {_name(key)}, not a string")
             name = str.__str__(key)
-            self._spend(len(name) + 3, path)
-            converted[name] = self.convert(item, join(path, name), depth + 1)
+            self._spend(len(name) + 3)
+            try:
+                converted[name] = self.convert(item, depth + 1)
+            except Unconvertible as refusal:
+                raise Unconvertible(join("", name) + refusal.path, refusal.hint) from None
         return converted
 
-    def _other(self, value: Any, path: str, depth: int) -> Any:
+    def _other(self, value: Any, depth: int) -> Any:
         base = _builtin(value)
         if base is not None:
-            return self.convert(base, path, depth)
+            return self.convert(base, depth)
         converted = _known(value)
         if converted is not _UNKNOWN:
-            return self.convert(converted, path, depth + 1)
+            return self.convert(converted, depth + 1)
         if hasattr(type(value), "__next__"):
-            return self._items(iter(value), path, depth)
-        raise Unconvertible(path, _advice(value))
+            return self._items(iter(value), depth)
+        raise Unconvertible("", _advice(value))
 
 
 _UNKNOWN = object()

@@ -10,6 +10,7 @@ import pytest
 from sandbox import Limits, Sandbox, Verdict
 
 SHORT = Limits(wall_s=0.5, memory_bytes=64 << 20, output_bytes=4096)
+LONG = Limits(wall_s=20, memory_bytes=64 << 20, output_bytes=4096)  # ends by itself, however busy the machine is
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +56,9 @@ def box():
 def test_verdict(box, function, arguments, verdict):
     """A job that ends this way gets this verdict, in time, and the next job is answered."""
     began = time.monotonic()
-    outcome = box.run(function, arguments, limits=SHORT)
+    outcome = box.run(function, arguments, limits=SHORT if verdict is Verdict.TIMEOUT else LONG)
     assert outcome.verdict is verdict, outcome
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 15
     assert box.run(handlers.add, {"a": 1, "b": 2}).value == 3
 
 
