@@ -60,9 +60,11 @@ def ready():
     registry.register("importable", schema_of(a="integer", b="integer"), handlers.add)
     registry.register("entry", schema_of(a="integer", b="integer"), "handlers_for_tests:add")
     registry.register("async", schema_of(a="integer", b="integer"), handlers.add_async)
-    short = Limits(wall_s=0.5, memory_bytes=64 << 20)
-    for name in ("spin", "hog", "flood", "exit_zero", "power"):
-        registry.register(name, schema_of(), getattr(handlers, name), limits=short, effect="read")
+    for name in ("spin", "power"):
+        registry.register(name, schema_of(), getattr(handlers, name), limits=Limits(wall_s=0.5), effect="read")
+    long = Limits(wall_s=20, memory_bytes=64 << 20)
+    for name in ("hog", "flood", "exit_zero"):
+        registry.register(name, schema_of(), getattr(handlers, name), limits=long, effect="read")
     registry.register("fail", schema_of(text="string"), handlers.fail, effect="read")
     registry.register("speak", schema_of(count="integer"), handlers.speak, show_output=True)
     registry.register("big", schema_of(size="integer"), handlers.big_result)
