@@ -92,6 +92,7 @@ class Session:
             peak_bytes=peak,
             job_bytes=self._job_bytes,
             lost=self.worker.lost,
+            out_of_memory=self.worker.out_of_memory,
         )
 
 

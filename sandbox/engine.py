@@ -1,11 +1,11 @@
-"""The zygote engine: shelves, waiters and the keeper, the one thread that watches zygotes and deaths.
+"""The engine: shelves, the line of waiters, and what is done when zygotes and workers come and go.
 
-Processes: this host; for every group of handlers a guardian with its zygote; their workers. Callers take a worker under
-the lock or wait in line; the keeper takes in new workers, reports of ends and deaths, and hands out freed slots.
+Processes: this host; for every group of handlers a guardian with its zygote (or a nursery); their workers. Callers take
+a worker under the lock or wait in line; the keeper's thread takes in new workers, reports of ends and deaths, and hands
+out freed slots.
 """
 
 import os
-import select
 import threading
 import time
 from collections import deque
@@ -15,14 +15,16 @@ from typing import Any
 
 from sandbox.errors import SandboxClosed
 from sandbox.handlers import Handler
-from sandbox.launcher import ZygoteProcess
+from sandbox.keeper import Keeper
 from sandbox.model import Verdict
 from sandbox.probing import Probe, plan_for
-from sandbox.shelf import MOST_BROKEN_STARTS, Shelf, Zygote
+from sandbox.shelf import MOST_BROKEN_STARTS, Means, Shelf, Zygote
 from sandbox.spare import Refusal, Worker
+from sandbox.verdict import describe_exit
 
 EAGER_ZYGOTES = 4
 MOST_SHELVES = 32
+MOST_STILLBORN = 8
 
 
 @dataclass(slots=True, eq=False)
@@ -48,15 +50,21 @@ class Counts:
     verdicts: dict[str, int] = field(default_factory=dict)
 
 
-class ZygoteEngine:
+class Engine:
     """Give workers to callers; thread-safe. `close` ends every process it started."""
 
-    name = "zygote"
-
     def __init__(
-        self, found: Probe, *, max_workers: int, spares: int, preload: Sequence[str] = (), preload_s: float = 10.0
+        self,
+        means: Means,
+        found: Probe,
+        *,
+        max_workers: int,
+        spares: int,
+        preload: Sequence[str] = (),
+        preload_s: float = 10.0,
     ) -> None:
         self.max_workers = max_workers
+        self.means = means
         self.counts = Counts()
         self._found = found
         self._spares = spares
@@ -71,12 +79,9 @@ class ZygoteEngine:
         self._line: deque[Waiter] = deque()
         self._busy = 0
         self._is_closed = False
-        self._keeper: threading.Thread | None = None
-        self._epoll = select.epoll()
-        self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        self._epoll.register(self._wake_read, select.EPOLLIN)
-        self._zygotes: dict[int, tuple[Shelf, Zygote]] = {}  # by control descriptor
-        self._workers: dict[int, tuple[Shelf, Zygote, Worker]] = {}  # by pidfd
+        self._keeper = Keeper(self._lock, self._check_loading)
+        self._zygotes: dict[Zygote, Shelf] = {}
+        self._workers: dict[Worker, tuple[Shelf, Zygote]] = {}
         self._taken: set[Worker] = set()
 
     # -- callers -------------------------------------------------------------------------------------------------
@@ -136,7 +141,7 @@ class ZygoteEngine:
     def put_back(self, worker: Worker) -> None:
         """Return a worker that was never given a job."""
         with self._lock:
-            entry = self._workers.get(worker.exit_fd)
+            entry = self._workers.get(worker)
             if worker not in self._taken or entry is None or worker.is_dead or self._is_closed:
                 worker.kill()
                 worker.release()
@@ -151,9 +156,7 @@ class ZygoteEngine:
     def _check_open(self) -> None:
         if self._is_closed:
             raise SandboxClosed("the sandbox is closed")
-        if self._keeper is None:
-            self._keeper = threading.Thread(target=self._keep, name="sandbox-keeper", daemon=True)
-            self._keeper.start()
+        self._keeper.start()
 
     def _shelf_of(self, handler: Handler, *, announced: bool) -> Shelf:
         if announced:
@@ -163,7 +166,7 @@ class ZygoteEngine:
             group = ("value", handler.key)  # an unannounced one would make its neighbours' zygote start anew
         if group not in self._shelves:
             self._forget_idle()
-            self._shelves[group] = Shelf(plan_for(self._found, handler.readable), self._preload)
+            self._shelves[group] = Shelf(self.means, plan_for(self._found, handler.readable), self._preload)
         return self._shelves[group]
 
     def _forget_idle(self) -> None:
@@ -203,7 +206,8 @@ class ZygoteEngine:
     def _single_shelf(self, handler: Handler) -> Shelf:
         group = ("single", handler.key)
         if group not in self._shelves:
-            self._shelves[group] = Shelf(plan_for(self._found, handler.readable), self._preload, single=True)
+            plan = plan_for(self._found, handler.readable)
+            self._shelves[group] = Shelf(self.means, plan, self._preload, single=True)
             self._shelves[group].add([handler])
         return self._shelves[group]
 
@@ -213,9 +217,9 @@ class ZygoteEngine:
         except OSError as error:
             raise Refusal(Verdict.NO_SANDBOX, f"a zygote could not be started: {error.strerror}") from error
         self.counts.zygote_starts += 1
-        self._zygotes[zygote.process.fileno()] = (shelf, zygote)
-        self._epoll.register(zygote.process.fileno(), select.EPOLLIN)
-        self._wake()
+        self._zygotes[zygote] = shelf
+        self._keeper.watch(zygote.process.fileno(), lambda: self._on_zygote(shelf, zygote))
+        self._keeper.wake()
 
     def _restock(self, shelf: Shelf) -> None:
         waiting = sum(1 for waiter in self._line if waiter.shelf is shelf)
@@ -249,31 +253,7 @@ class ZygoteEngine:
                 self._line.remove(waiter)
                 self._answer(waiter, Refusal(verdict, detail))
 
-    # -- the keeper ----------------------------------------------------------------------------------------------
-
-    def _keep(self) -> None:
-        epoll, lock = self._epoll, self._lock
-        while True:
-            events = epoll.poll(self._next_timeout())
-            with lock:
-                if self._is_closed:
-                    return
-                for fd, _ in events:
-                    self._on_event(fd)
-                self._check_loading()
-
-    def _next_timeout(self) -> float:
-        with self._lock:
-            starts = [zygote.started for _, zygote in self._zygotes.values() if zygote.ready is None]
-        return max(0.01, min(starts) + self._preload_s - time.monotonic()) if starts else -1
-
-    def _on_event(self, fd: int) -> None:
-        if fd == self._wake_read:
-            os.read(fd, 4096)
-        elif fd in self._zygotes:
-            self._on_zygote(*self._zygotes[fd])
-        elif fd in self._workers:
-            self._on_death(fd)
+    # -- the keeper's callbacks, with the lock held ----------------------------------------------------------------
 
     def _on_zygote(self, shelf: Shelf, zygote: Zygote) -> None:
         received = zygote.process.receive()
@@ -282,9 +262,9 @@ class ZygoteEngine:
             return
         message, descriptors = received
         if "worker" in message:
-            self._on_worker(shelf, zygote, message["worker"], descriptors)
+            self._on_worker(shelf, zygote, message, descriptors)
         elif "ended" in message:
-            self._on_ended(zygote, message["ended"])
+            self._on_ended(shelf, zygote, message["ended"])
         else:
             self._on_word(shelf, zygote, message)
 
@@ -297,6 +277,8 @@ class ZygoteEngine:
             self._split_threaded(shelf, zygote, message["threads"])
         elif "broken" in message:
             zygote.problem = message["broken"]
+        elif "over" in message and message["over"] in zygote.workers:
+            zygote.workers[message["over"]].out_of_memory = True
         elif "ready" in message:
             zygote.ready, zygote.loading = message["ready"], ""
             shelf.broken_starts = 0
@@ -332,25 +314,37 @@ class ZygoteEngine:
             if not any(worker in self._taken for worker in old.workers.values()):
                 self._end(old)
 
-    def _on_worker(self, shelf: Shelf, zygote: Zygote, pid: int, descriptors: list[int]) -> None:
-        worker = zygote.make_worker(pid, descriptors)
+    def _on_worker(self, shelf: Shelf, zygote: Zygote, message: dict[str, Any], descriptors: list[int]) -> None:
+        worker = zygote.make_worker(message, descriptors)
         self.counts.forks += 1
-        self._workers[worker.exit_fd] = (shelf, zygote, worker)
-        self._epoll.register(worker.exit_fd, select.EPOLLIN)
+        zygote.stillborn = 0
+        self._workers[worker] = (shelf, zygote)
+        self._keeper.watch(worker.exit_fd, lambda: self._on_death(worker))
         shelf.spares.append(worker)
         self._serve_line()
 
-    def _on_ended(self, zygote: Zygote, report: list[Any]) -> None:
+    def _on_ended(self, shelf: Shelf, zygote: Zygote, report: list[Any]) -> None:
         pid, status, cpu_s, peak_kib = report
         worker = zygote.workers.pop(pid, None)
         if worker is not None:
             worker.set_end((status, cpu_s, peak_kib * 1024))
-        else:  # it ended before it could announce itself
-            zygote.pending = max(0, zygote.pending - 1)
+        else:
+            self._on_stillborn(shelf, zygote, status)
 
-    def _on_death(self, fd: int) -> None:
-        shelf, zygote, worker = self._workers.pop(fd)
-        self._epoll.unregister(fd)
+    def _on_stillborn(self, shelf: Shelf, zygote: Zygote, status: int) -> None:
+        """Try again when a worker has ended before it could announce itself, but not for ever."""
+        zygote.pending = max(0, zygote.pending - 1)
+        zygote.stillborn += 1
+        if zygote.stillborn < MOST_STILLBORN:
+            self._restock(shelf)
+            return
+        zygote.stillborn = 0
+        shelf.last_problem = f"workers end before they are ready ({describe_exit(status)})"
+        self._refuse(shelf, None, Verdict.NO_SANDBOX, shelf.last_problem)
+
+    def _on_death(self, worker: Worker) -> None:
+        shelf, zygote = self._workers.pop(worker)
+        self._keeper.unwatch(worker.exit_fd)
         self._bury(worker)
         if worker in shelf.spares:
             shelf.spares.remove(worker)
@@ -393,10 +387,10 @@ class ZygoteEngine:
         except Refusal as refusal:
             self._refuse(shelf, None, refusal.verdict, refusal.detail)
 
-    def _check_loading(self) -> None:
+    def _check_loading(self) -> float | None:
         """End zygotes whose preload has run past its deadline, and put the handler it hangs in out of service."""
         late = time.monotonic() - self._preload_s
-        for shelf, zygote in list(self._zygotes.values()):
+        for zygote, shelf in list(self._zygotes.items()):
             if zygote.ready is not None or zygote.started > late:
                 continue
             if zygote.loading in shelf.handlers:
@@ -407,37 +401,39 @@ class ZygoteEngine:
                 shelf.last_problem = "a zygote did not get ready in time"
             self._end(zygote)
             self._start_again(shelf)
+        starts = [zygote.started for zygote in self._zygotes if zygote.ready is None]
+        return max(0.01, min(starts) + self._preload_s - time.monotonic()) if starts else None
 
     def _end(self, zygote: Zygote) -> None:
         """End a zygote with everything under it; its taken workers are lost, its spares forgotten."""
-        entry = self._zygotes.pop(zygote.process.fileno(), None)
-        if entry is None:
+        shelf = self._zygotes.pop(zygote, None)
+        if shelf is None:
             return
-        shelf = entry[0]
-        self._epoll.unregister(zygote.process.fileno())
+        self._keeper.unwatch(zygote.process.fileno())
         if shelf.current is zygote:
             shelf.current = None
         elif zygote in shelf.extra:
             shelf.extra.remove(zygote)
-        self._drain(zygote)
+        self._drain(shelf, zygote)
         zygote.process.end()
-        for _, owner, worker in list(self._workers.values()):
-            if owner is zygote:
-                self._lose(shelf, worker)
+        for worker in [worker for worker, (_, owner) in self._workers.items() if owner is zygote]:
+            self._lose(shelf, worker)
+        for worker in zygote.workers.values():  # those whose death was seen, but whose end nobody will report now
+            worker.lose()
 
-    def _drain(self, zygote: Zygote) -> None:
+    def _drain(self, shelf: Shelf, zygote: Zygote) -> None:
         """Take in reports of ends that still wait, so that a crash is not told as a loss."""
         zygote.process.control.setblocking(False)
         while (received := zygote.process.receive()) is not None:
             message, descriptors = received
             for descriptor in descriptors:
                 os.close(descriptor)
-            if "ended" in message:
-                self._on_ended(zygote, message["ended"])
+            if "ended" in message and message["ended"][0] in zygote.workers:
+                self._on_ended(shelf, zygote, message["ended"])
 
     def _lose(self, shelf: Shelf, worker: Worker) -> None:
-        if self._workers.pop(worker.exit_fd, None) is not None:
-            self._epoll.unregister(worker.exit_fd)
+        del self._workers[worker]
+        self._keeper.unwatch(worker.exit_fd)
         was_spare = worker in shelf.spares
         worker.lose()
         self._bury(worker)
@@ -446,12 +442,6 @@ class ZygoteEngine:
             worker.release()
 
     # -- the end -------------------------------------------------------------------------------------------------
-
-    def _wake(self) -> None:
-        try:
-            os.write(self._wake_write, b"!")
-        except BlockingIOError:
-            return
 
     def statistics(self) -> dict[str, int]:
         """Return counts of now: busy, spares, waiting, zygotes."""
@@ -472,29 +462,16 @@ class ZygoteEngine:
             for waiter in list(self._line):
                 self._answer(waiter, Refusal(Verdict.CANCELLED, "the sandbox was closed"))
             self._line.clear()
-            for _, zygote in list(self._zygotes.values()):
+            for zygote in list(self._zygotes):
                 self._end(zygote)
-            self._wake()
-        if self._keeper is not None and self._keeper is not threading.current_thread():
-            self._keeper.join()
-        self._close_descriptors()
-
-    def _close_descriptors(self) -> None:
-        self._epoll.close()
-        os.close(self._wake_read)
-        os.close(self._wake_write)
+        self._keeper.stop()
 
     def abandon(self) -> None:
         """In a forked copy of the host: let go of everything that is the original's and begin anew at the next call."""
-        processes: list[ZygoteProcess] = [zygote.process for _, zygote in self._zygotes.values()]
-        workers = [worker for _, _, worker in self._workers.values()]
-        for process in processes:
-            process.abandon()
-        for worker in workers:
-            worker.is_dead = True
-            worker._lock = threading.Lock()
-            worker.release()
-        was_closed = self._is_closed
-        if not was_closed:
-            self._close_descriptors()
+        for zygote in self._zygotes:
+            zygote.process.abandon()
+        for worker in self._workers:
+            worker.abandon()
+        if not self._is_closed:
+            self._keeper.forget()
             self._reset()

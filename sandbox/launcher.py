@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,6 +42,8 @@ class ZygoteProcess:
     Closing the lifeline ends the zygote and every process under it.
     """
 
+    script = _ZYGOTE
+
     def __init__(self, handlers: Sequence[Handler], plan: Plan, preload: Sequence[str], *, single: bool) -> None:
         config = {
             "roots": import_roots(),
@@ -49,11 +52,11 @@ class ZygoteProcess:
             "preload": list(preload),
             "single": single,
         }
-        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.control, theirs = self._make_control()
         lifeline, self._lifeline = os.pipe()
         config_fd = _in_memory(json.dumps(config).encode())
         try:
-            self._guardian = _start(theirs.fileno(), lifeline, config_fd)
+            self._guardian = _start(self.script, theirs.fileno(), lifeline, config_fd)
         except BaseException:
             self.control.close()
             os.close(self._lifeline)
@@ -62,6 +65,9 @@ class ZygoteProcess:
             theirs.close()
             os.close(lifeline)
             os.close(config_fd)
+
+    def _make_control(self) -> tuple[socket.socket, socket.socket]:
+        return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
     def fileno(self) -> int:
         """Give the control socket's descriptor."""
@@ -107,10 +113,10 @@ class ZygoteProcess:
             self._guardian.returncode = 0  # not our child: never wait for it
 
 
-def _start(control: int, lifeline: int, config: int) -> "subprocess.Popen[bytes]":
+def _start(script: str, control: int, lifeline: int, config: int) -> "subprocess.Popen[bytes]":
     flags = ["-I", "-B"] if sys.dont_write_bytecode else ["-I"]
     return subprocess.Popen(
-        [sys.executable, *flags, _ZYGOTE, str(control), str(lifeline), str(config)],
+        [sys.executable, *flags, script, str(control), str(lifeline), str(config)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -123,7 +129,11 @@ def _start(control: int, lifeline: int, config: int) -> "subprocess.Popen[bytes]
 
 
 def _in_memory(data: bytes) -> int:
-    fd = os.memfd_create("sandbox-config", os.MFD_CLOEXEC)
+    if hasattr(os, "memfd_create"):
+        fd = os.memfd_create("sandbox-config", os.MFD_CLOEXEC)
+    else:
+        with tempfile.TemporaryFile() as file:  # has no name: nothing is left behind
+            fd = os.dup(file.fileno())
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]

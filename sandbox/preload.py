@@ -6,19 +6,18 @@ The host knows which handler was being loaded when a zygote died or hung: it sta
 import importlib
 import os
 import signal
-import socket
 from collections.abc import Callable
 from typing import Any
 
 from sandbox import loading, worker
-from sandbox.zygote_messages import tell
+from sandbox.zygote_messages import Channel, tell
 
 PRELOAD_MEMORY_BYTES = 4 << 30
 
 Loaded = dict[str, tuple[Callable[..., Any], Callable[..., Any]]]
 
 
-def load_all(control: socket.socket, config: dict[str, Any]) -> Loaded:
+def load_all(control: Channel, config: dict[str, Any]) -> Loaded:
     """Import the `preload` modules and load every handler; report what failed and what started threads."""
     _cap_memory()
     for module in config["preload"]:
@@ -34,7 +33,7 @@ def load_all(control: socket.socket, config: dict[str, Any]) -> Loaded:
     return loaded
 
 
-def _load_one(control: socket.socket, spec: dict[str, Any], loaded: Loaded, config: dict[str, Any]) -> None:
+def _load_one(control: Channel, spec: dict[str, Any], loaded: Loaded, config: dict[str, Any]) -> None:
     own = os.getpid()
     try:
         loaded[spec["key"]] = loading.load_handler(spec)

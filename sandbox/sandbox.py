@@ -5,6 +5,7 @@ import atexit
 import json
 import os
 import queue
+import sys
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -12,15 +13,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sandbox import drive, probing, wire
-from sandbox.engine import Waiter, ZygoteEngine
+from sandbox.engine import Engine, Waiter
 from sandbox.errors import SandboxUnavailable
 from sandbox.handlers import Handler
 from sandbox.limits import Limits
 from sandbox.model import Outcome, Verdict
+from sandbox.shelf import ZYGOTE, Means
 from sandbox.spare import Refusal, Worker
 from sandbox.supervise import Supervision
 
 SPARES = 4
+# C19: macOS has no walls to ask for.
+DEFAULT_ISOLATION = "E" if sys.platform == "darwin" else "C"
 _TRIES = 4  # a spare may be found dead when it is taken; another takes its place
 _open: "weakref.WeakSet[Sandbox]" = weakref.WeakSet()
 
@@ -46,6 +50,7 @@ class Sandbox:
     """Run functions in disposable processes; thread-safe, usable from any thread and any event loop.
 
     `isolation` is the weakest tier accepted (A to E, or "none"); below it the constructor raises `SandboxUnavailable`.
+    `engine` is "zygote", "portable" (no walls: tier D, on macOS E) or "auto": the zygote wherever it can run.
     `max_workers` bounds the jobs that run at once, `spares` the workers that wait ready in each group, `preload_s` the
     import of a group's handlers. Leaving the `with` block, `close()` or the interpreter's exit ends every process.
     """
@@ -54,7 +59,7 @@ class Sandbox:
         self,
         *,
         limits: Limits = Limits(),  # noqa: B008 - frozen
-        isolation: str = "C",
+        isolation: str = DEFAULT_ISOLATION,
         engine: str = "auto",
         max_workers: int | None = None,
         spares: int | str = "auto",
@@ -62,12 +67,14 @@ class Sandbox:
         preload_s: float = 10.0,
     ) -> None:
         self.limits = limits
-        self.probe = _checked_probe(isolation, engine)
+        means, self.probe = _choose(isolation, engine)
         workers = _positive("max_workers", max_workers, max(8, 4 * (os.cpu_count() or 1)))
         ready = _positive("spares", None if spares == "auto" else spares, SPARES)
         if isinstance(preload, str):
             raise TypeError("preload must be a sequence of module names, not one string")
-        self._engine = ZygoteEngine(self.probe, max_workers=workers, spares=ready, preload=preload, preload_s=preload_s)
+        self._engine = Engine(
+            means, self.probe, max_workers=workers, spares=ready, preload=preload, preload_s=preload_s
+        )
         self.max_workers = workers
         self._verdicts: dict[str, int] = {}
         _open.add(self)
@@ -210,7 +217,7 @@ class Sandbox:
         counts = self._engine.counts
         return SandboxStatistics(
             tier=self.probe.tier,
-            engine=self._engine.name,
+            engine=self._engine.means.name,
             jobs=counts.calls,
             forks=counts.forks,
             zygote_starts=counts.zygote_starts,
@@ -277,6 +284,9 @@ class _Call:
             worker.release()
             return None
         self._worker = worker
+        own_limits = worker.own_limits(self.limits)
+        if own_limits is not None:
+            self._order["limits"] = own_limits
         job = wire.frame(wire.JOB, json.dumps(self._order, ensure_ascii=False).encode())
         if self._pickled:
             job += wire.frame(wire.VALUE, self._pickled)
@@ -311,20 +321,29 @@ def _positive(name: str, value: object, default: int) -> int:
     return value
 
 
-def _checked_probe(isolation: str, engine: str) -> probing.Probe:
+def _choose(isolation: str, engine: str) -> tuple[Means, probing.Probe]:
+    """Return the engine's means and what it gives on this host; below the minimum nothing starts."""
     if isolation not in probing.TIERS:
         raise ValueError(f"isolation must be one of {', '.join(probing.TIERS)}, not {isolation!r:.40}")
-    if engine not in ("auto", "zygote"):
-        raise ValueError(f"engine must be 'auto' or 'zygote', not {engine!r:.40}")
+    if engine not in ("auto", "zygote", "portable"):
+        raise ValueError(f"engine must be 'auto', 'zygote' or 'portable', not {engine!r:.40}")
     found = probing.probe()
+    is_portable = engine == "portable" or (engine == "auto" and sys.platform != "linux")
+    if is_portable:
+        from sandbox import portable
+
+        means, found = portable.PORTABLE, portable.portable_probe()
+    elif not found.has("pidfd"):
+        raise SandboxUnavailable(f"the zygote engine cannot run: {found.missing['pidfd']}", found.report())
+    else:
+        means = ZYGOTE
     if not probing.at_least(found.tier, isolation):
-        lines = found.report()
         raise SandboxUnavailable(
-            f"this host gives tier {found.tier}, below the minimum {isolation!r}: "
-            + "; ".join(f"no {name} ({why})" for name, why in found.missing.items()),
-            lines,
+            f"{'the portable engine' if is_portable else 'this host'} gives tier {found.tier}, below the minimum "
+            f"{isolation!r}: " + "; ".join(f"no {name} ({why})" for name, why in found.missing.items()),
+            found.report(),
         )
-    return found
+    return means, found
 
 
 @atexit.register

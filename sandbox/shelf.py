@@ -2,7 +2,8 @@
 
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sandbox.confine import Plan
@@ -16,38 +17,60 @@ RENEW_S = 900.0
 MOST_BROKEN_STARTS = 3
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """Say how an engine makes its processes: the zygote's and the worker's class, and what receipts call them."""
+
+    name: str
+    process: type[ZygoteProcess]
+    worker: Callable[..., Worker]
+    memory: str
+    makes_first: bool  # whether the first worker comes without being asked for
+
+
+ZYGOTE = Means(
+    name="zygote", process=ZygoteProcess, worker=Worker, memory="per-process rlimit", makes_first=False
+)
+
+
 class Zygote:
     """Hold one zygote with what it has told us and the workers it has made."""
 
-    def __init__(self, handlers: Sequence[Handler], plan: Plan, preload: Sequence[str], *, single: bool) -> None:
+    def __init__(
+        self, means: Means, handlers: Sequence[Handler], plan: Plan, preload: Sequence[str], *, single: bool
+    ) -> None:
+        self.means = means
         self.handlers = {handler.key for handler in handlers}
         self.modules = {(h.module, h.origin, h.adapter) for h in handlers if h.kind == "import"}
         self.plan = plan
         self.single = single
-        self.process = ZygoteProcess(handlers, plan, preload, single=single)
+        self.process = means.process(handlers, plan, preload, single=single)
         self.started = time.monotonic()
         self.loading = ""
         self.ready: dict[str, Any] | None = None
         self.problem = ""
         self.workers: dict[int, Worker] = {}  # by pid in the zygote's namespace
-        self.pending = 1 if single else 0
+        self.pending = 1 if single or means.makes_first else 0
+        self.stillborn = 0
         self.forks = 0
 
-    def make_worker(self, pid: int, descriptors: list[int]) -> Worker:
+    def make_worker(self, message: dict[str, Any], descriptors: list[int]) -> Worker:
         """Take in a worker that the zygote has sent."""
         ready = self.ready or {}
+        pid: int = message["worker"]
         receipt = Receipt(
             tier=self.plan.tier,
-            engine="exec" if self.single else "zygote",
+            engine="exec" if self.single else self.means.name,
             layers=tuple(ready.get("layers", ())),
             missing=tuple(ready.get("missing", ())),
             landlock_abi=self.plan.landlock_abi,
             seccomp=str(ready.get("seccomp", "")),
             uid=ready.get("uid"),
+            memory=self.means.memory,
             readable=self.plan.readable,
         )
-        space, data = ready.get("baseline", (0, 0))
-        worker = Worker(descriptors, pid, receipt, (space, data))
+        space, data = message.get("baseline") or ready["baseline"]
+        worker = self.means.worker(self.process, descriptors, pid, receipt, (space, data))
         self.workers[pid] = worker
         self.pending = max(0, self.pending - 1)
         self.forks += 1
@@ -76,7 +99,8 @@ class Zygote:
 class Shelf:
     """Hold the spares of handlers that may share a zygote, and why some of them cannot be used."""
 
-    def __init__(self, plan: Plan, preload: Sequence[str], *, single: bool = False) -> None:
+    def __init__(self, means: Means, plan: Plan, preload: Sequence[str], *, single: bool = False) -> None:
+        self.means = means
         self.plan = plan
         self.preload = tuple(preload)
         self.single = single
@@ -103,7 +127,7 @@ class Shelf:
 
     def start(self) -> Zygote:
         """Start a zygote with every usable handler and make it the current one; OSError if that fails."""
-        zygote = Zygote(self.usable(), self.plan, self.preload, single=self.single)
+        zygote = Zygote(self.means, self.usable(), self.plan, self.preload, single=self.single)
         if self.current is not None:
             self.extra.append(self.current)
         self.current = zygote

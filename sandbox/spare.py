@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from sandbox.launcher import ZygoteProcess
 from sandbox.limits import Limits
 from sandbox.linux import pidfd as pidfds
 from sandbox.linux import rlimits
@@ -19,15 +20,24 @@ UNKNOWN_END: End = (None, None, None)
 class Worker:
     """Hold one single-use worker. Its descriptors are closed by `release`, its pidfd once it is dead as well."""
 
-    def __init__(self, descriptors: list[int], zygote_pid: int, receipt: Receipt, baseline: tuple[int, int]) -> None:
+    def __init__(
+        self,
+        parent: ZygoteProcess,
+        descriptors: list[int],
+        zygote_pid: int,
+        receipt: Receipt,
+        baseline: tuple[int, int],
+    ) -> None:
+        self.parent = parent
         self.socket = socket.socket(fileno=descriptors[0])
         self.output_fd = descriptors[1]
         self.exit_fd = descriptors[2]
         self.zygote_pid = zygote_pid
-        self.pid = pidfds.pid_of(self.exit_fd)
+        self.pid = self._find_pid()
         self.receipt = receipt
         self.baseline = baseline
         self.lost = False
+        self.out_of_memory = False
         self.is_dead = False
         self._is_released = False
         self._lock = threading.Lock()
@@ -36,25 +46,38 @@ class Worker:
         self.socket.setblocking(False)
         os.set_blocking(self.output_fd, False)
 
-    def lower_limits(self, limits: Limits) -> dict[str, float]:
-        """Put the call's limits in force and return them as the kernel has them; OSError if the worker is gone."""
+    def _find_pid(self) -> int:
+        return pidfds.pid_of(self.exit_fd)
+
+    def wanted_limits(self, limits: Limits) -> dict[str, int]:
+        """Return the resource limits that a call's limits mean for this process."""
         space, data = self.baseline
-        wanted = {
+        return {
             "memory_bytes": space + limits.memory_bytes,
             "data_bytes": data + limits.memory_bytes,
             "file_bytes": limits.file_bytes,
             "open_files": limits.open_files,
         }
-        in_force = rlimits.lower_for(self.pid, wanted, limits.cpu_seconds)
+
+    def lower_limits(self, limits: Limits) -> dict[str, float]:
+        """Put the call's limits in force and return them as the kernel has them; OSError if the worker is gone."""
+        in_force = rlimits.lower_for(self.pid, self.wanted_limits(limits), limits.cpu_seconds)
         if pidfds.is_dead(self.exit_fd):
             raise ProcessLookupError(3, "the worker ended on the shelf")
         return in_force
+
+    def own_limits(self, limits: Limits) -> dict[str, int] | None:
+        """Return the limits that the worker has to put in force itself: none, where the host can."""
+        return None
 
     def kill(self) -> None:
         """Send SIGKILL through the pidfd; a worker that is dead is no error."""
         with self._lock:
             if not self.is_dead:
-                pidfds.kill(self.exit_fd)
+                self._send_kill()
+
+    def _send_kill(self) -> None:
+        pidfds.kill(self.exit_fd)
 
     def cpu_seconds(self) -> float | None:
         """Return the processor time spent so far, by the process's own clock; `None` once it is reaped."""
@@ -106,6 +129,12 @@ class Worker:
             os.close(self.output_fd)
             if self.is_dead:
                 os.close(self.exit_fd)
+
+    def abandon(self) -> None:
+        """In a forked copy of the host: close our copies of the descriptors."""
+        self._lock = threading.Lock()  # whoever held it lives in the original
+        self.is_dead = True
+        self.release()
 
     def mark_dead(self) -> None:
         """Take notice that the process is gone."""

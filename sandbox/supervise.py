@@ -88,7 +88,14 @@ class Supervision:
         return self.killed is None and self._reply is None
 
     def outcome(
-        self, *, exit_status: int | None, cpu_s: float | None, peak_bytes: int | None, job_bytes: int, lost: bool
+        self,
+        *,
+        exit_status: int | None,
+        cpu_s: float | None,
+        peak_bytes: int | None,
+        job_bytes: int,
+        lost: bool,
+        out_of_memory: bool = False,
     ) -> Outcome:
         """Draw the verdict and return the outcome, without receipt and queue time, which the caller adds."""
         failure = (self._reply or {}).get("failure")
@@ -96,6 +103,7 @@ class Supervision:
         verdict = draw(
             Evidence(
                 killed=self.killed,
+                out_of_memory=out_of_memory,
                 violation=self._violation,
                 exit_status=exit_status,
                 cpu_s=cpu_s,

@@ -131,6 +131,8 @@ def _answer(reply: int, request: tuple[dict[str, Any], bytes], loaded: Loaded) -
     deadline = time.monotonic() + order["wall_s"]
     job = Job(reply, order["context"], deadline, order["result_bytes"])
     try:
+        if "limits" in order:  # where the host cannot lower them from outside
+            _lower_own(order["limits"])
         function, adapter = loaded.get(order["handler"]) or _find_loaded(order["spec"])
         arguments = _unpickle(pickled) if order.get("pickled") else order["arguments"]
         body = b'{"ok":' + convert.encode_result(adapter(function, arguments, job), job.result_bytes) + b"}"
@@ -140,6 +142,13 @@ def _answer(reply: int, request: tuple[dict[str, Any], bytes], loaded: Loaded) -
         body = _failure_body(error)
     _flush()
     write_all(reply, wire.frame(wire.REPLY, body) if body else _OUT_OF_MEMORY)
+
+
+def _lower_own(limits: dict[str, int]) -> None:
+    from sandbox.linux import rlimits
+
+    cpu_s = limits.pop("cpu_s")
+    rlimits.lower_own(limits, cpu_s)
 
 
 def _find_loaded(spec: dict[str, Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -233,6 +242,19 @@ def write_all(fd: int, data: bytes) -> None:
             view = view[os.write(fd, view) :]
     except OSError:
         return
+
+
+def settle_process() -> None:
+    """Do once, after the imports, what every call profits from: streams by the line, small stacks, a frozen heap."""
+    import gc
+    import threading
+
+    for stream in (sys.stdout, sys.stderr):  # what an import printed is nobody's answer
+        stream.flush()
+        stream.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
+    threading.stack_size(1 << 20)
+    gc.collect()
+    gc.freeze()
 
 
 def reset_signals() -> None:

@@ -16,7 +16,6 @@ Single-threaded for life; standard library only. In "single" mode the zygote is 
 whose import starts threads, after which forking is unsafe.
 """
 
-import gc
 import json
 import os
 import select
@@ -112,7 +111,7 @@ def run_zygote(control: socket.socket, config: dict[str, Any], plan: Any, layers
     # Everything of ours that a worker needs is imported here: behind the walls this package's folder is out of sight.
     import fcntl  # noqa: F401
 
-    from sandbox import confine, preload, worker  # noqa: F401
+    from sandbox import confine, preload, worker
     from sandbox.linux import fds, privileges, rlimits  # noqa: F401
     from sandbox.zygote_messages import tell
 
@@ -123,7 +122,7 @@ def run_zygote(control: socket.socket, config: dict[str, Any], plan: Any, layers
         baseline = rlimits.baseline()
         prepared = confine.confine_zygote(plan, layers)
         privileges.set_parent_death_signal(signal.SIGKILL)  # a change of uid has cleared it (prctl(2))
-        _settle()
+        worker.settle_process()
         tell(control, ready={"layers": prepared.layers, "missing": list(plan.missing), "uid": os.getuid(),
                              "seccomp": prepared.seccomp_digest, "baseline": baseline})  # fmt: skip
         if config["single"]:
@@ -133,17 +132,6 @@ def run_zygote(control: socket.socket, config: dict[str, Any], plan: Any, layers
         tell(control, broken=f"{type(error).__name__}: {error}"[:500])
     finally:
         os._exit(1)
-
-
-def _settle() -> None:
-    import threading
-
-    for stream in (sys.stdout, sys.stderr):  # what an import printed is nobody's answer
-        stream.flush()
-        stream.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
-    threading.stack_size(1 << 20)
-    gc.collect()
-    gc.freeze()
 
 
 def serve(control: socket.socket, prepared: Any, loaded: Any) -> None:

@@ -2,11 +2,17 @@
 
 import json
 import os
-import socket
-from typing import Any
+from typing import Any, Protocol
 
 
-def tell(control: socket.socket, **message: Any) -> None:
+class Channel(Protocol):
+    """Send one whole message; OSError when the other end is gone."""
+
+    def send(self, message: bytes, /) -> Any:
+        """Send it."""
+
+
+def tell(control: Channel, **message: Any) -> None:
     """Send the host one message; a host that is gone is no error here."""
     try:
         control.send(json.dumps(message).encode())

@@ -9,6 +9,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from sandbox import Sandbox
+
+# One suite, both engines; the portable one builds no walls and has to be asked for by its tier.
+ENGINES = {"zygote": {}, "portable": {"engine": "portable", "isolation": "D"}}
+
 DATA = Path(__file__).parent / "data"
 
 
@@ -37,3 +42,15 @@ def nothing_left():
             return
         threading.Event().wait(0.05)
     assert (children - before[0], threads - before[1], max(0, open_descriptors() - descriptors)) == (set(), set(), 0)
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def engine(request):
+    """Run the test once with each engine; gives the arguments of `Sandbox` that choose it."""
+    return ENGINES[request.param]
+
+
+@pytest.fixture(scope="module")
+def make_box(engine):
+    """Give a maker of sandboxes of this engine."""
+    return lambda **options: Sandbox(**engine, **options)

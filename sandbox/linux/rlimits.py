@@ -53,6 +53,18 @@ def lower_for(pid: int, wanted: dict[str, int], cpu_s: int) -> dict[str, float]:
     return in_force
 
 
+def lower_own(wanted: dict[str, int], cpu_s: int) -> None:
+    """Lower this process's limits as far as this system knows them: macOS refuses some."""
+    for key, value in (*wanted.items(), ("cpu_s", cpu_s)):
+        which = getattr(resource, NAMES[key], None)
+        if which is None:
+            continue
+        try:
+            _set(0, which, value, value + 1 if key == "cpu_s" else value)
+        except (OSError, ValueError):
+            continue
+
+
 def _set(pid: int, which: int, soft: int, hard: int) -> None:
     _, ceiling = _limits(pid, which)
     if ceiling != resource.RLIM_INFINITY:

@@ -14,7 +14,7 @@ import handlers_for_tests as handlers
 import psutil
 import pytest
 
-from sandbox import Limits, Sandbox, SandboxClosed, Verdict
+from sandbox import Limits, SandboxClosed, Verdict
 
 HERE = os.path.dirname(handlers.__file__)
 
@@ -29,9 +29,9 @@ def wait_until(condition, timeout_s=5.0):
     return condition()
 
 
-def test_close_leaves_nothing(nothing_left):
+def test_close_leaves_nothing(make_box, nothing_left):
     """After close there is no child, thread or descriptor more than before, with a call in flight too."""
-    box = Sandbox()
+    box = make_box()
     assert box.run(handlers.add, {"a": 1, "b": 1}).ok
     outcomes = []
     thread = threading.Thread(target=lambda: outcomes.append(box.run(handlers.sleep_forever)))
@@ -46,9 +46,9 @@ def test_close_leaves_nothing(nothing_left):
         box.run(handlers.add, {"a": 1, "b": 1})
 
 
-def test_many_calls_leave_nothing(nothing_left):
+def test_many_calls_leave_nothing(make_box, nothing_left):
     """Hundreds of calls, every third of them hostile, keep descriptors and children flat."""
-    with Sandbox() as box:
+    with make_box() as box:
         for index in range(300):
             if index % 3 == 0:
                 box.run(handlers.crash, {"number": 9})
@@ -58,9 +58,9 @@ def test_many_calls_leave_nothing(nothing_left):
         assert len(os.listdir("/proc/self/fd")) < 80
 
 
-def test_a_killed_zygote_is_replaced(nothing_left):
+def test_a_killed_zygote_is_replaced(make_box, nothing_left):
     """When a zygote dies, its calls in flight are lost, and the next call gets a new one."""
-    with Sandbox() as box:
+    with make_box() as box:
         assert box.run(handlers.add, {"a": 1, "b": 1}).ok
         outcomes = []
         thread = threading.Thread(target=lambda: outcomes.append(box.run(handlers.sleep_forever)))
@@ -75,9 +75,9 @@ def test_a_killed_zygote_is_replaced(nothing_left):
         assert box.statistics().zygotes_lost >= 1
 
 
-def test_a_spare_killed_on_the_shelf_is_replaced(nothing_left):
+def test_a_spare_killed_on_the_shelf_is_replaced(make_box, nothing_left):
     """A worker that dies before it is used is never seen by a caller."""
-    with Sandbox() as box:
+    with make_box() as box:
         assert box.run(handlers.add, {"a": 1, "b": 1}).ok
         for _ in range(10):
             spares = []
@@ -95,7 +95,7 @@ import sys, threading
 sys.path[:0] = {paths!r}
 import handlers_for_tests as handlers
 from sandbox import Limits, Sandbox
-box = Sandbox()
+box = Sandbox(**{engine!r})
 def loop(function):
     while True:
         box.run(function, limits=Limits(wall_s=30))
@@ -108,9 +108,9 @@ threading.Event().wait()
 
 
 @pytest.mark.parametrize("delay_s", [0.0, 0.05, 0.2])
-def test_killing_the_host_leaves_nothing(delay_s):
+def test_killing_the_host_leaves_nothing(engine, delay_s):
     """SIGKILL of the host ends every process under it within a second."""
-    script = HOST.format(paths=[HERE, *[path for path in sys.path if path]])
+    script = HOST.format(engine=engine, paths=[HERE, *[path for path in sys.path if path]])
     host = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
     assert host.stdout.readline() == b"busy\n"
     threading.Event().wait(delay_s)
@@ -123,14 +123,14 @@ def test_killing_the_host_leaves_nothing(delay_s):
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
 
-def test_interpreter_exit_without_close_leaves_nothing():
+def test_interpreter_exit_without_close_leaves_nothing(engine):
     """A program that never closes its sandbox ends at once and leaves no process."""
     script = f"""
         import sys
         sys.path[:0] = {[HERE, *[path for path in sys.path if path]]!r}
         import handlers_for_tests as handlers, psutil
         from sandbox import Sandbox
-        box = Sandbox()
+        box = Sandbox(**{engine!r})
         assert box.run(handlers.add, {{"a": 1, "b": 1}}).ok
         print(*[child.pid for child in psutil.Process().children(recursive=True)])
     """
@@ -140,9 +140,9 @@ def test_interpreter_exit_without_close_leaves_nothing():
     assert pids and wait_until(lambda: not any(psutil.pid_exists(pid) for pid in pids))
 
 
-def test_a_forked_copy_of_the_host_gets_workers_of_its_own(nothing_left):
+def test_a_forked_copy_of_the_host_gets_workers_of_its_own(make_box, nothing_left):
     """After a fork the copy neither uses nor keeps alive what is the original's."""
-    with Sandbox() as box:
+    with make_box() as box:
         assert box.run(handlers.add, {"a": 1, "b": 1}).ok
         pid = os.fork()
         if pid == 0:
@@ -156,11 +156,11 @@ def test_a_forked_copy_of_the_host_gets_workers_of_its_own(nothing_left):
         assert box.run(handlers.add, {"a": 1, "b": 1}).ok
 
 
-def test_cancelling_a_task_kills_its_worker(nothing_left):
+def test_cancelling_a_task_kills_its_worker(make_box, nothing_left):
     """Cancellation ends the worker at once, and the sandbox goes on."""
 
     async def main():
-        with Sandbox() as box:
+        with make_box() as box:
             assert (await box.run_async(handlers.add, {"a": 1, "b": 1})).ok
             while box.statistics().busy:
                 await asyncio.sleep(0)
@@ -179,11 +179,11 @@ def test_cancelling_a_task_kills_its_worker(nothing_left):
     asyncio.run(main())
 
 
-def test_the_async_path_uses_no_thread_a_call(nothing_left):
+def test_the_async_path_uses_no_thread_a_call(make_box, nothing_left):
     """Fifty awaited calls at once run on the loop and the keeper alone."""
 
     async def main():
-        with Sandbox(max_workers=8) as box:
+        with make_box(max_workers=8) as box:
             jobs = [box.run_async(handlers.add, {"a": index, "b": 0}) for index in range(50)]
             outcomes = asyncio.gather(*jobs)
             await asyncio.sleep(0)
@@ -194,9 +194,9 @@ def test_the_async_path_uses_no_thread_a_call(nothing_left):
     asyncio.run(main())
 
 
-def test_waiting_for_a_worker_is_bounded(nothing_left):
+def test_waiting_for_a_worker_is_bounded(make_box, nothing_left):
     """When every slot is taken, a call is refused after queue_s and never starts."""
-    with Sandbox(max_workers=1) as box:
+    with make_box(max_workers=1) as box:
         assert box.run(handlers.add, {"a": 1, "b": 1}).ok
         assert wait_until(lambda: box.statistics().busy == 0)
         thread = threading.Thread(target=lambda: box.run(handlers.sleep_forever, limits=Limits(wall_s=2)))
@@ -208,9 +208,9 @@ def test_waiting_for_a_worker_is_bounded(nothing_left):
         assert box.run(handlers.add, {"a": 1, "b": 1}).ok
 
 
-def test_interrupting_a_call_kills_its_worker():
+def test_interrupting_a_call_kills_its_worker(engine):
     """KeyboardInterrupt passes on after the kill."""
-    script = HOST.split("def loop", maxsplit=1)[0].format(paths=[HERE, *[path for path in sys.path if path]]) + (
+    script = HOST.split("def loop", maxsplit=1)[0].format(engine=engine, paths=[HERE, *[path for path in sys.path if path]]) + (
         "assert box.run(handlers.add, {'a': 1, 'b': 1}).ok\nprint('busy', flush=True)\n"
         "try:\n    box.run(handlers.spin, limits=Limits(wall_s=30))\n"
         "except KeyboardInterrupt:\n    print('interrupted', flush=True)\n"
@@ -223,11 +223,11 @@ def test_interrupting_a_call_kills_its_worker():
     assert host.returncode == 0
 
 
-def test_host_that_ignores_sigchld(nothing_left):
+def test_host_that_ignores_sigchld(make_box, nothing_left):
     """A host that ignores SIGCHLD gets right verdicts and no zombie."""
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
-        with Sandbox() as box:
+        with make_box() as box:
             assert box.run(handlers.crash, {"number": signal.SIGSEGV}).verdict is Verdict.WORKER_CRASHED
             assert box.run(handlers.exit_three).detail == "exit code 3"
     finally:

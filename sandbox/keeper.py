@@ -1,0 +1,84 @@
+"""The keeper: the one thread that watches descriptors, calling back with its owner's lock held."""
+
+import os
+import selectors
+import threading
+from collections.abc import Callable
+
+Callback = Callable[[], None]
+
+
+class Keeper:
+    """Watch descriptors; `watch`, `unwatch` and `wake` are for holders of `lock`, `stop` for nobody who holds it.
+
+    After every round of callbacks `check` is called; it returns when it wants to be called again at the latest, in
+    seconds, `None` for never.
+    """
+
+    def __init__(self, lock: "threading.RLock", check: Callable[[], float | None]) -> None:
+        self._lock = lock
+        self._check = check
+        self._selector = selectors.DefaultSelector()
+        self._wake_read, self._wake_write = os.pipe()
+        os.set_blocking(self._wake_read, False)
+        os.set_blocking(self._wake_write, False)
+        self._thread: threading.Thread | None = None
+        self._is_stopping = False
+        self.watch(self._wake_read, self._drain_wakes)
+
+    def start(self) -> None:
+        """Start the thread, once."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._keep, name="sandbox-keeper", daemon=True)
+            self._thread.start()
+
+    def watch(self, fd: int, callback: Callback) -> None:
+        """Call `callback` whenever `fd` is readable or has hung up."""
+        self._selector.register(fd, selectors.EVENT_READ, callback)
+
+    def unwatch(self, fd: int) -> None:
+        """Forget `fd`; not watched is no error."""
+        if fd in self._selector.get_map():
+            self._selector.unregister(fd)
+
+    def wake(self) -> None:
+        """Let the thread look at the clock again."""
+        try:
+            os.write(self._wake_write, b"!")
+        except BlockingIOError:
+            return
+
+    def stop(self) -> None:
+        """End the thread and close what it had."""
+        with self._lock:
+            self._is_stopping = True
+            self.wake()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+        self.forget()
+
+    def forget(self) -> None:
+        """Close the descriptors: after the thread has ended, or in a forked copy of the host, which has no thread."""
+        self._selector.close()
+        os.close(self._wake_read)
+        os.close(self._wake_write)
+
+    def _keep(self) -> None:
+        patience: float | None = None
+        while True:
+            events = self._selector.select(patience)
+            with self._lock:
+                if self._is_stopping:
+                    return
+                for key, _ in events:
+                    self._call(key)
+                patience = self._check()
+
+    def _call(self, key: selectors.SelectorKey) -> None:
+        # A callback of this round may have closed the descriptor, and another may have got its number.
+        current = self._selector.get_map().get(key.fd)
+        if current is not None and current.data is key.data:
+            key.data()
+
+    def _drain_wakes(self) -> None:
+        os.read(self._wake_read, 4096)
