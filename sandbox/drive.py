@@ -242,7 +242,10 @@ async def _wait_end(worker: Worker, timeout_s: float) -> None:
             if not known.done():
                 known.set_result(None)
 
-        loop.call_soon_threadsafe(set_known)
+        try:
+            loop.call_soon_threadsafe(set_known)
+        except RuntimeError:  # the loop was closed meanwhile: nobody waits any more
+            return
 
     worker.call_at_end(tell)
     try:

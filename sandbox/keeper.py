@@ -1,5 +1,6 @@
 """The keeper: the one thread that watches descriptors, calling back with its owner's lock held."""
 
+import logging
 import os
 import selectors
 import threading
@@ -78,7 +79,10 @@ class Keeper:
         # A callback of this round may have closed the descriptor, and another may have got its number.
         current = self._selector.get_map().get(key.fd)
         if current is not None and current.data is key.data:
-            key.data()
+            try:
+                key.data()
+            except Exception:  # our own bug: everybody else's calls must not hang for it
+                logging.getLogger("sandbox").exception("the keeper goes on after an error")
 
     def _drain_wakes(self) -> None:
         os.read(self._wake_read, 4096)

@@ -22,11 +22,13 @@ import selectors
 import signal
 import socket
 import sys
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SAMPLE_S = 0.05
+LOAD_S = 30.0  # the host bounds the first load by its own preload_s; later ones are of the same modules
 ROUNDS = 50  # of stopping a family before it is killed: each finds what was born in the one before
 
 
@@ -65,6 +67,7 @@ class Child:
     process: Any
     kept: tuple[Any, Any, int, int]  # job socket, output pipe, exit pipe's reading and writing end
     hello: Any
+    started: float
     is_ready: bool = False
     resident_bytes: int = 0  # when it was ready
     cap_bytes: int | None = None
@@ -109,12 +112,16 @@ class Nursery:
         while True:
             self.spawn_wanted()
             is_watching = any(child.cap_bytes is not None for child in self.alive.values())
-            events = self.selector.select(SAMPLE_S if is_watching else None)
+            is_loading = any(not child.is_ready for child in self.alive.values())
+            events = self.selector.select(SAMPLE_S if is_watching else LOAD_S if is_loading else None)
             for key, _ in events:
-                if key.fd in self.selector.get_map():
+                current = self.selector.get_map().get(key.fd)
+                if current is not None and current.data is key.data:
                     key.data()
             if is_watching:
                 self.sample()
+            if is_loading:
+                self.end_late()
 
     def tell(self, descriptors: tuple[int, ...] = (), **message: Any) -> None:
         """Send the host one message."""
@@ -159,7 +166,7 @@ class Nursery:
         process = self.launch(self.context.Process(target=nursling.run, args=(theirs, write, say, self.config)))
         for end in (theirs, write, say):
             end.close()
-        child = Child(process, (job, output, exit_read, exit_write), hello)
+        child = Child(process, (job, output, exit_read, exit_write), hello, time.monotonic())
         self.alive[child.pid] = child
         lines = bytearray()
         self.selector.register(hello, selectors.EVENT_READ, lambda: self.on_hello(child, lines))
@@ -203,6 +210,12 @@ class Nursery:
             if used - child.resident_bytes > child.cap_bytes:
                 child.cap_bytes = None
                 self.tell(over=child.pid)
+                self.kill_family(child)
+
+    def end_late(self) -> None:
+        """Kill workers whose handlers do not get loaded; their end is reported like any other."""
+        for child in list(self.alive.values()):
+            if not child.is_ready and time.monotonic() - child.started > LOAD_S:
                 self.kill_family(child)
 
     def find_family(self, child: Child) -> set[Any]:

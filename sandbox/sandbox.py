@@ -165,7 +165,10 @@ class Sandbox:
 
         def deliver(what: Worker | Refusal) -> None:
             late.append(what)
-            loop.call_soon_threadsafe(arrive)
+            try:
+                loop.call_soon_threadsafe(arrive)
+            except RuntimeError:  # the loop was closed with the task still waiting
+                self._give_back(what)
 
         taken = self._engine.take(call.handler, deliver)
         if isinstance(taken, Worker):

@@ -28,9 +28,7 @@ class Means:
     makes_first: bool  # whether the first worker comes without being asked for
 
 
-ZYGOTE = Means(
-    name="zygote", process=ZygoteProcess, worker=Worker, memory="per-process rlimit", makes_first=False
-)
+ZYGOTE = Means(name="zygote", process=ZygoteProcess, worker=Worker, memory="per-process rlimit", makes_first=False)
 
 
 class Zygote:

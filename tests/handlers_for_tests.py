@@ -199,3 +199,46 @@ def at_exit():
 
 def modules():
     return sorted(sys.modules)
+
+
+def found_family(told, ending):
+    """Start a child, its child, and an orphan in a session of its own; write their pids; end in the way asked for."""
+    read, write = os.pipe()
+    if os.fork() == 0:
+        os.write(write, b"%d " % os.getpid())
+        if os.fork() == 0:
+            os.write(write, b"%d " % os.getpid())
+        time.sleep(3600)
+    if os.fork() == 0:
+        if os.fork() == 0:
+            os.setsid()
+            os.write(write, b"%d " % os.getpid())
+            time.sleep(3600)
+        os._exit(0)
+    os.wait()
+    pids = b""
+    while pids.count(b" ") < 3:
+        pids += os.read(read, 100)
+    with open(told, "wb") as file:
+        file.write(pids)
+    if ending == "crash":
+        crash(signal.SIGKILL)
+    while ending == "spin":
+        pass
+
+
+def hog_together():
+    """Hold 40 MiB in each of four processes."""
+    for _ in range(3):
+        if os.fork() == 0:
+            break
+    held = bytearray(b"x" * (40 << 20))
+    time.sleep(3600)
+    return len(held)
+
+
+def own_limits():
+    import resource
+
+    names = {"open_files": resource.RLIMIT_NOFILE, "file_bytes": resource.RLIMIT_FSIZE, "cpu_s": resource.RLIMIT_CPU}
+    return {name: resource.getrlimit(which)[0] for name, which in names.items()}

@@ -45,7 +45,7 @@ class Counter:
 
 
 @pytest.fixture(scope="module")
-def ready():
+def ready(engine):
     """A dispatcher over many tools, and the records of its calls."""
     registry = Registry()
     base = 100
@@ -69,7 +69,7 @@ def ready():
     registry.register("speak", schema_of(count="integer"), handlers.speak, show_output=True)
     registry.register("big", schema_of(size="integer"), handlers.big_result)
     records = []
-    with Dispatcher(registry, record=records.append) as dispatcher:
+    with Dispatcher(registry, **engine, record=records.append) as dispatcher:
         yield dispatcher, records
 
 
@@ -210,11 +210,11 @@ def test_batch_answers_every_call_in_order(ready):
         ready[0].execute_batch(["importable"])
 
 
-def test_batch_budget_is_one_clock_for_all(nothing_left):
+def test_batch_budget_is_one_clock_for_all(engine, nothing_left):
     """Past the budget a running call is a timeout and one that has not started is unavailable/budget."""
     registry = Registry()
     registry.register("sleep", schema_of(), handlers.sleep_forever)
-    with Dispatcher(registry, max_workers=2) as dispatcher:
+    with Dispatcher(registry, **engine, max_workers=2) as dispatcher:
         dispatcher.execute("sleep", "{}", timeout_s=0.05)
         for run in (dispatcher.execute_batch, lambda *a, **k: asyncio.run(dispatcher.execute_batch_async(*a, **k))):
             began = time.monotonic()
@@ -233,7 +233,7 @@ class Point(BaseModel):
     when: datetime.datetime
 
 
-def test_typed_values_arrive_as_their_types(nothing_left):
+def test_typed_values_arrive_as_their_types(engine, nothing_left):
     """A typed handler gets datetimes, UUIDs, enums, decimals, paths, sets and models, and returns them as JSON."""
     registry = Registry()
 
@@ -260,14 +260,14 @@ def test_typed_values_arrive_as_their_types(nothing_left):
         "point": {"x": 1, "when": "2026-01-02T03:04:05Z"},
         "ratio": 17,
     }
-    with Dispatcher(registry) as dispatcher:
+    with Dispatcher(registry, **engine) as dispatcher:
         observation = dispatcher.execute("describe", json.dumps(arguments))
         assert observation.ok, (observation, dispatcher.sandbox.statistics())
         kinds = ["datetime", "UUID", "Colour", "Decimal", "PosixPath", "set", "Point", "float"]
         assert observation.result == kinds
 
 
-def test_declared_return_type_is_checked(nothing_left):
+def test_declared_return_type_is_checked(engine, nothing_left):
     """A result of another type than declared is the tool's bug, with the place named."""
     registry = Registry()
 
@@ -275,7 +275,7 @@ def test_declared_return_type_is_checked(nothing_left):
     def rows(good: bool) -> list[int]:
         return [1, 2] if good else [1, "2"]
 
-    with Dispatcher(registry) as dispatcher:
+    with Dispatcher(registry, **engine) as dispatcher:
         assert dispatcher.execute("rows", '{"good":true}').result == [1, 2]
         bad = dispatcher.execute("rows", '{"good":false}')
         assert (bad.reason, bad.path) == ("bad_result", "/1") and "/1" in bad.hint
@@ -287,7 +287,7 @@ def _no_spam(value: str) -> str:
     return value.upper()
 
 
-def test_validators_run_in_the_worker(nothing_left):
+def test_validators_run_in_the_worker(engine, nothing_left):
     """With validate_in="worker" the model's code runs there; its refusal is invalid_args and the handler never runs."""
     registry = Registry()
 
@@ -295,7 +295,7 @@ def test_validators_run_in_the_worker(nothing_left):
     def shout(word: Annotated[str, AfterValidator(_no_spam)]) -> str:
         return word
 
-    with Dispatcher(registry) as dispatcher:
+    with Dispatcher(registry, **engine) as dispatcher:
         assert dispatcher.execute("shout", '{"word":"ham"}').result == "HAM"
         refused = dispatcher.execute("shout", '{"word":"spam"}')
         assert (refused.code, refused.path) == ("invalid_args", "/word") and refused.receipt is not None
@@ -303,7 +303,7 @@ def test_validators_run_in_the_worker(nothing_left):
         assert dispatcher.registry.validate("shout", '{"word":"spam"}').ok
 
 
-def test_reported_errors_follow_the_catalogue(nothing_left):
+def test_reported_errors_follow_the_catalogue(engine, nothing_left):
     """A report of the catalogue is told; one outside it is the tool's bug; other dicts are data."""
     registry = Registry()
 
@@ -317,7 +317,7 @@ def test_reported_errors_follow_the_catalogue(nothing_left):
         return {"error": "x", "code": "denied"} if kind == "data" else {"error": "internal_error"}
 
     registry.register("report", schema_of(kind="string"), report, errors={"not_found": "", "denied": ""})
-    with Dispatcher(registry) as dispatcher:
+    with Dispatcher(registry, **engine) as dispatcher:
         told = {
             kind: dispatcher.execute("report", {"kind": kind})
             for kind in ("raise", "return", "unlisted", "data", "forged")
@@ -343,13 +343,13 @@ def test_module_that_builds_a_dispatcher_at_import():
 
 
 @pytest.mark.parametrize("module", ["hanging_for_tests", "ending_for_tests", "forking_for_tests"])
-def test_module_that_cannot_be_loaded_is_out_of_service_alone(module, nothing_left):
+def test_module_that_cannot_be_loaded_is_out_of_service_alone(engine, module, nothing_left):
     """A module that hangs, ends or forks at import makes its tool unavailable/preload, and no other."""
     registry = Registry()
     registry.register("bad", schema_of(), importlib.import_module(module).handler)
     registry.register("good", schema_of(a="integer", b="integer"), handlers.add)
     records = []
-    with Dispatcher(registry, preload_s=1.0, record=records.append) as dispatcher:
+    with Dispatcher(registry, **engine, preload_s=1.0, record=records.append) as dispatcher:
         bad = dispatcher.execute("bad", "{}")
         assert (bad.code, bad.reason, bad.next) == ("unavailable", "preload", "retry")
         assert "import" in records[-1].evidence
@@ -360,12 +360,12 @@ def test_module_that_cannot_be_loaded_is_out_of_service_alone(module, nothing_le
 @pytest.mark.parametrize(
     "entry", ["broken_for_tests:handler", "no_such_module:handler", "handlers_for_tests:no_such_function"]
 )
-def test_entry_point_that_fails_at_import(entry, nothing_left):
+def test_entry_point_that_fails_at_import(engine, entry, nothing_left):
     """An entry point that cannot be imported is unavailable/preload with the cause in the record."""
     registry = Registry()
     registry.register("bad", OPEN, entry)
     records = []
-    with Dispatcher(registry, record=records.append) as dispatcher:
+    with Dispatcher(registry, **engine, record=records.append) as dispatcher:
         assert dispatcher.execute("bad", "{}").reason == "preload"
         assert "Error" in records[-1].evidence
 
@@ -450,13 +450,14 @@ def test_script_without_a_main_guard_runs_once(way, tmp_path):
     assert [line for line in done.stdout.splitlines() if line] == ["script runs", "4", "42", "4"], done.stderr
 
 
-def test_twenty_threads_and_two_hundred_tasks_at_once(nothing_left):
+def test_twenty_threads_and_two_hundred_tasks_at_once(engine, nothing_left):
     """Every answer is right with a third of the calls hostile, from threads and from an event loop at once."""
     registry = Registry()
     registry.register("add", schema_of(a="integer", b="integer"), handlers.add)
     registry.register("spin", schema_of(), handlers.spin, limits=Limits(wall_s=0.1, queue_s=60))
     registry.register("crash", schema_of(number="integer"), handlers.crash)
     wrong = []
+    tasks, rounds = (200, 12) if "engine" not in engine else (40, 2)  # the portable engine spawns an interpreter a call
 
     def check(index, answer):
         expected = ("ok", "timeout", "internal_error")[index % 6 if index % 6 < 3 and index % 2 else 0]
@@ -468,17 +469,17 @@ def test_twenty_threads_and_two_hundred_tasks_at_once(nothing_left):
             return "spin", "{}"
         return ("add", {"a": index, "b": 0})
 
-    with Dispatcher(registry, limits=Limits(queue_s=60)) as dispatcher:
+    with Dispatcher(registry, **engine, limits=Limits(queue_s=60)) as dispatcher:
 
         def run_thread(start):
-            for index in range(start * 12, start * 12 + 12):
+            for index in range(start * rounds, (start + 1) * rounds):
                 check(index, dispatcher.execute(*call_of(index)))
 
         async def run_tasks():
             async def one(index):
                 check(index, await dispatcher.execute_async(*call_of(index)))
 
-            await asyncio.gather(*[one(index) for index in range(200)])
+            await asyncio.gather(*[one(index) for index in range(tasks)])
 
         threads = [threading.Thread(target=run_thread, args=(number,)) for number in range(20)]
         for thread in threads:
@@ -489,7 +490,7 @@ def test_twenty_threads_and_two_hundred_tasks_at_once(nothing_left):
     assert wrong == []
 
 
-def test_minimum_isolation_is_enforced(ready):
+def test_minimum_isolation_is_enforced(engine, ready):
     """A tool that asks for more than the host gives is denied, naming what is missing; a dispatcher refuses to start."""
     from sandbox import SandboxUnavailable, at_least
 
@@ -498,7 +499,7 @@ def test_minimum_isolation_is_enforced(ready):
         pytest.skip("this host gives everything")
     registry = Registry()
     registry.register("strict", schema_of(), handlers.exit_zero, isolation="A")
-    with Dispatcher(registry) as dispatcher:
+    with Dispatcher(registry, **engine) as dispatcher:
         answer = dispatcher.execute("strict", "{}")
         assert (answer.code, answer.reason, answer.next, answer.receipt) == ("denied", "isolation", "stop", None)
         assert "cgroup" in answer.hint

@@ -46,10 +46,10 @@ def test_close_leaves_nothing(make_box, nothing_left):
         box.run(handlers.add, {"a": 1, "b": 1})
 
 
-def test_many_calls_leave_nothing(make_box, nothing_left):
+def test_many_calls_leave_nothing(engine, make_box, nothing_left):
     """Hundreds of calls, every third of them hostile, keep descriptors and children flat."""
     with make_box() as box:
-        for index in range(300):
+        for index in range(300 if "engine" not in engine else 60):
             if index % 3 == 0:
                 box.run(handlers.crash, {"number": 9})
             else:
@@ -210,7 +210,9 @@ def test_waiting_for_a_worker_is_bounded(make_box, nothing_left):
 
 def test_interrupting_a_call_kills_its_worker(engine):
     """KeyboardInterrupt passes on after the kill."""
-    script = HOST.split("def loop", maxsplit=1)[0].format(engine=engine, paths=[HERE, *[path for path in sys.path if path]]) + (
+    script = HOST.split("def loop", maxsplit=1)[0].format(
+        engine=engine, paths=[HERE, *[path for path in sys.path if path]]
+    ) + (
         "assert box.run(handlers.add, {'a': 1, 'b': 1}).ok\nprint('busy', flush=True)\n"
         "try:\n    box.run(handlers.spin, limits=Limits(wall_s=30))\n"
         "except KeyboardInterrupt:\n    print('interrupted', flush=True)\n"
@@ -232,3 +234,39 @@ def test_host_that_ignores_sigchld(make_box, nothing_left):
             assert box.run(handlers.exit_three).detail == "exit code 3"
     finally:
         signal.signal(signal.SIGCHLD, before)
+
+
+def test_an_end_told_to_a_closed_loop_is_no_error(make_box, nothing_left, caplog):
+    """When a worker's end is reported after its caller's event loop was closed, calls go on."""
+    with make_box() as box:
+        assert box.run(handlers.add, {"a": 1, "b": 1}).ok
+        zygote = max(psutil.Process().children(recursive=True), key=lambda process: len(process.children()))
+        assert wait_until(lambda: box.statistics().spares >= 1 and box.statistics().busy == 0)
+        zygote.suspend()
+        outcome = asyncio.run(box.run_async(handlers.spin, limits=Limits(wall_s=0.2)))
+        assert outcome.verdict is Verdict.TIMEOUT
+        zygote.resume()
+        assert box.run(handlers.add, {"a": 1, "b": 1}).ok
+        assert wait_until(lambda: box.statistics().busy == 0)
+    assert not caplog.records
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore:coroutine")
+def test_a_worker_for_a_closed_loop_is_given_back(make_box, nothing_left):
+    """A loop that is closed while a task of its waits in line costs nobody a worker."""
+    with make_box(max_workers=1) as box:
+        assert box.run(handlers.add, {"a": 1, "b": 1}).ok
+        assert wait_until(lambda: box.statistics().busy == 0)
+        thread = threading.Thread(target=lambda: box.run(handlers.sleep_forever, limits=Limits(wall_s=1)))
+        thread.start()
+        assert wait_until(lambda: box.statistics().busy == 1)
+        loop = asyncio.new_event_loop()
+        task = loop.create_task(box.run_async(handlers.add, {"a": 1, "b": 1}))
+        while box.statistics().waiting == 0:
+            loop.run_until_complete(asyncio.sleep(0))
+        loop.close()
+        thread.join()
+        assert box.run(handlers.add, {"a": 1, "b": 1}).ok
+        assert wait_until(lambda: box.statistics().busy == 0 and box.statistics().waiting == 0)
+        task._log_destroy_pending = False
+        del task
