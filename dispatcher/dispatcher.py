@@ -15,7 +15,7 @@ from dispatcher.pipeline import AFTER, BEFORE, State, Surroundings, run_stages, 
 from dispatcher.record import Sink, emit, log_record
 from dispatcher.registry import Registry
 from dispatcher.statistics import Counts, Statistics
-from sandbox import Limits, Sandbox, SandboxClosed
+from sandbox import DEFAULT_ISOLATION, Limits, Sandbox, SandboxClosed
 
 
 class Dispatcher:
@@ -31,7 +31,7 @@ class Dispatcher:
         registry: Registry,
         *,
         limits: Limits = Limits(),  # noqa: B008 - frozen
-        isolation: str = "C",
+        isolation: str = DEFAULT_ISOLATION,
         engine: str = "auto",
         max_workers: int | None = None,
         spares: int | str = "auto",

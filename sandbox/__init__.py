@@ -11,6 +11,7 @@ Glossary, one word an idea:
     spare     a worker that waits on the shelf, already confined and rehearsed
     shelf     the spares of one group of handlers
     zygote    the process that has the group's handlers loaded and forks workers; init of its own pid namespace
+    nursery   what the portable engine has for a zygote: it spawns, watches and kills
     guardian  the zygote's parent: ends it when the host is gone, and reaps
     keeper    the host's one thread that watches zygotes and deaths
     evidence  what the host saw of a job; `verdict` is drawn from it alone
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from sandbox.model import Receipt as Receipt
     from sandbox.model import Usage as Usage
     from sandbox.model import Verdict as Verdict
+    from sandbox.probing import DEFAULT_ISOLATION as DEFAULT_ISOLATION
     from sandbox.probing import Probe as Probe
     from sandbox.probing import at_least as at_least
     from sandbox.probing import probe as probe
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from sandbox.sandbox import encode_pickled as encode_pickled
 
 _HOMES = {
+    "DEFAULT_ISOLATION": "probing",
     "Failure": "model",
     "Handler": "handlers",
     "HandlerUnusable": "errors",

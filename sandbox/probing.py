@@ -18,6 +18,7 @@ from sandbox.confine import Plan, is_prefix_traversable
 from sandbox.errors import SandboxUnavailable
 
 TIERS = ("A", "B", "C", "D", "E", "none")  # strongest first
+DEFAULT_ISOLATION = "E" if sys.platform == "darwin" else "C"  # C19: macOS has no walls to ask for
 _CHILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "probe_child.py")
 _TIMEOUT_S = 10.0
 

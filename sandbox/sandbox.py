@@ -23,8 +23,6 @@ from sandbox.spare import Refusal, Worker
 from sandbox.supervise import Supervision
 
 SPARES = 4
-# C19: macOS has no walls to ask for.
-DEFAULT_ISOLATION = "E" if sys.platform == "darwin" else "C"
 _TRIES = 4  # a spare may be found dead when it is taken; another takes its place
 _open: "weakref.WeakSet[Sandbox]" = weakref.WeakSet()
 
@@ -59,7 +57,7 @@ class Sandbox:
         self,
         *,
         limits: Limits = Limits(),  # noqa: B008 - frozen
-        isolation: str = DEFAULT_ISOLATION,
+        isolation: str = probing.DEFAULT_ISOLATION,
         engine: str = "auto",
         max_workers: int | None = None,
         spares: int | str = "auto",

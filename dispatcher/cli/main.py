@@ -87,11 +87,11 @@ def list_tools(
 @app.command()
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False) -> int:
     """Say what this host can confine, layer by layer, what is lost and what to do."""
-    from sandbox import at_least, probe
+    from sandbox import DEFAULT_ISOLATION, at_least, probe
 
     found = probe()
     say(json.dumps(found.to_dict()) if as_json else "\n".join(found.report()))
-    return OK if at_least(found.tier, "C") else NO_SANDBOX
+    return OK if at_least(found.tier, DEFAULT_ISOLATION) else NO_SANDBOX
 
 
 @app.command()
