@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from dispatcher.cli.main import FAILED, OK, complain, say
+from dispatcher.cli.main import OK, UsageProblem, say
 from dispatcher.codes import table_rows
 
 
@@ -19,8 +19,7 @@ def show(registry: Any, name: str | None, *, as_json: bool) -> int:
         return OK
     tool = registry.get(name)
     if tool is None:
-        complain(f"no tool {name!r}; there are {', '.join(registry.names())}")
-        return FAILED
+        raise UsageProblem(f"no tool {name[:128]!r}; there are {', '.join(registry.names())}")
     say(json.dumps(_whole(tool), ensure_ascii=False) if as_json else _text(tool))
     return OK
 

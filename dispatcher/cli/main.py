@@ -28,10 +28,17 @@ class UsageProblem(Exception):
     """Say in one line what was wrong with how a command was called."""
 
 
+class PipeClosed(Exception):
+    """Say that nobody reads our results any more. Not an OSError: click would end the process with 1 for that."""
+
+
 def say(text: str) -> None:
-    """Write one line of results."""
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+    """Write one line of results; raises `PipeClosed`."""
+    try:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise PipeClosed from None
 
 
 def complain(text: str) -> None:
@@ -50,6 +57,8 @@ def call(
 ) -> int:
     """Make one call and print its observation."""
     given = arguments or []
+    if name.startswith("-"):  # no tool is named so, and what stands before NAME is ours
+        raise UsageProblem(f"call has no option {name}")
     if len(given) > 1:
         raise UsageProblem("call takes one argument after NAME: quote the JSON")
     raw: Any = "{}" if not given else sys.stdin.buffer.read() if given[0] == "-" else given[0]
@@ -150,7 +159,7 @@ def run_command(arguments: list[str]) -> int:
         return NO_SANDBOX
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
+    except (PipeClosed, BrokenPipeError):
         _silence_stdout()
         return CLOSED_PIPE
     except Exception as error:

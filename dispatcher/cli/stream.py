@@ -1,8 +1,9 @@
 """Run a file of calls: NDJSON in, NDJSON out, in order, with a window so that memory does not grow with the file."""
 
 import json
+import queue
 import sys
-from collections import deque
+import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import IO, Any
@@ -15,26 +16,54 @@ from dispatcher.parse import parse_json
 LINE_BYTES = 4 << 20
 KEYS = {"id", "tool", "arguments"}
 Answer = tuple[Any, str | None, dict[str, Any]]
+_Window = queue.Queue[Future[Answer] | None]
 
 
 def run_file(dispatcher: Any, name: str, jobs: int) -> bool:
-    """Answer every line of the file; return whether some call answered an error."""
+    """Answer every line of the file as soon as its turn has come; return whether some call answered an error.
+
+    A thread reads ahead, so that an answer never waits for the next line: who feeds us may be waiting for it.
+    """
     failed = False
     with _open(name) as file, ThreadPoolExecutor(jobs) as pool, _Progress() as advance:
-        window: deque[Future[Answer]] = deque()
+        window: _Window = queue.Queue(4 * jobs)
+        reading = _Reader(dispatcher, file, pool, window)
         try:
-            for line in _lines(file):
-                window.append(pool.submit(answer, dispatcher, line))
-                while window and (len(window) >= 4 * jobs or window[0].done()):
-                    failed |= _write(window.popleft().result(), advance)
-            while window:
-                failed |= _write(window.popleft().result(), advance)
+            while (future := window.get()) is not None:
+                failed |= _write(future.result(), advance)
+            if reading.exception is not None:
+                raise reading.exception
         except BaseException:
-            for future in window:
-                future.cancel()
+            reading.is_abandoned = True
             dispatcher.close()
             raise
     return failed
+
+
+class _Reader(threading.Thread):
+    """Read lines, hand each to the pool and its future, in order, to the window; `None` when there are no more."""
+
+    def __init__(self, dispatcher: Any, file: IO[bytes], pool: ThreadPoolExecutor, window: "_Window") -> None:
+        super().__init__(name="reader", daemon=True)  # it may hang in a read for ever
+        self.exception: BaseException | None = None
+        self.is_abandoned = False
+        self._dispatcher = dispatcher
+        self._file = file
+        self._pool = pool
+        self._window = window
+        self.start()
+
+    def run(self) -> None:
+        """Read until the end of the file, or until nobody wants more."""
+        try:
+            for line in _lines(self._file):
+                if self.is_abandoned:
+                    return
+                self._window.put(self._pool.submit(answer, self._dispatcher, line))
+        except BaseException as error:
+            self.exception = error
+        finally:
+            self._window.put(None)
 
 
 def _open(name: str) -> IO[bytes]:
