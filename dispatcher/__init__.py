@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from dispatcher.call import Call as Call
     from dispatcher.coerce import Coerce as Coerce
     from dispatcher.context import ToolContext as ToolContext
+    from dispatcher.declaration import Tool as Tool
+    from dispatcher.declare import tool as tool
     from dispatcher.dispatcher import Dispatcher as Dispatcher
     from dispatcher.errors import DispatcherClosed as DispatcherClosed
     from dispatcher.errors import DispatcherError as DispatcherError
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
     from dispatcher.observation import Observation as Observation
     from dispatcher.record import CallRecord as CallRecord
     from dispatcher.registry import Registry as Registry
-    from dispatcher.tool import Tool as Tool
     from sandbox import Limits as Limits
     from sandbox import SandboxUnavailable as SandboxUnavailable
 
@@ -57,11 +58,12 @@ _HOMES = {
     "Observation": "dispatcher.observation",
     "Registry": "dispatcher.registry",
     "SandboxUnavailable": "sandbox.errors",
-    "Tool": "dispatcher.tool",
+    "Tool": "dispatcher.declaration",
     "ToolContext": "dispatcher.context",
     "ToolError": "dispatcher.errors",
     "from_exception": "dispatcher.upstream",
     "from_http": "dispatcher.upstream",
+    "tool": "dispatcher.declare",
 }
 _WORKER_HOMES = {"Dispatcher": "dispatcher.standins", "Registry": "dispatcher.standins"}
 

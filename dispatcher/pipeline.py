@@ -14,12 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from dispatcher.declaration import Checked, Tool
 from dispatcher.errors import report_of, resolve_report
 from dispatcher.faults import Fault, Problem, Reject
 from dispatcher.ids import new_correlation_id
 from dispatcher.redaction import redact_text
 from dispatcher.registry import Registry
-from dispatcher.tool import Checked, Tool
 from sandbox import Limits, Outcome, Probe, Verdict, at_least
 
 RETRY_AFTER_S = 1.0

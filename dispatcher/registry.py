@@ -9,6 +9,8 @@ from typing import Any, TypeVar, overload
 
 from dispatcher.coerce import compile_coercions
 from dispatcher.context import ToolContext
+from dispatcher.declaration import Checked, Tool, refused
+from dispatcher.declare import check_options, options_of
 from dispatcher.errors import ErrorSpec, catalogue
 from dispatcher.faults import Fault
 from dispatcher.parse import DEFAULT_BYTES
@@ -17,7 +19,6 @@ from dispatcher.schema.core import CoreValidator
 from dispatcher.schema.full import FullValidator
 from dispatcher.schema.lint import check_signature, context_parameter
 from dispatcher.schema.typed import TypedArguments, describe_function
-from dispatcher.tool import Checked, Tool, refused
 from sandbox import Handler, Limits
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -53,6 +54,7 @@ class Registry:
 
         Options are those of `register`, and `name`. The function is returned unchanged.
         """
+        check_options(options)
         if function is not None:
             self._register_typed(function, {})
             return function
@@ -62,6 +64,11 @@ class Registry:
             return decorated
 
         return decorate
+
+    def add(self, *functions: Callable[..., Any]) -> None:
+        """Register functions by their annotations, each with the options that `dispatcher.tool` gave it, if any."""
+        for function in functions:
+            self._register_typed(function, options_of(function))
 
     def register(
         self,
@@ -115,9 +122,6 @@ class Registry:
         self._put(tool, override)
 
     def _register_typed(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
-        unknown = set(options) - _TYPED_OPTIONS
-        if unknown:
-            raise TypeError(f"tool() got an unexpected keyword argument {sorted(unknown)[0]!r}")
         name = options.get("name") or getattr(function, "__name__", "")
         if not callable(function):
             raise TypeError(f"tool() decorates a function, not {type(function).__name__}")
@@ -192,11 +196,6 @@ class Registry:
 
     def __contains__(self, name: object) -> bool:
         return name in self._tools
-
-
-_TYPED_OPTIONS = frozenset(
-    "name description override coerce limits errors effect isolation validate_in show_output redact_result readable".split()
-)
 
 
 def _check_name(name: object) -> None:

@@ -1,15 +1,10 @@
-"""What a worker gets in place of the host's `Registry`, `tool` and `Dispatcher`. Standard library only.
+"""What a worker gets in place of the host's `Registry` and `Dispatcher`. Standard library only.
 
 Importing an application in a worker must neither start it again nor import what only the host needs.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
-
-
-def tool(function: Any = None, **options: Any) -> Any:
-    """Return the function unchanged."""
-    return function if function is not None else lambda decorated: decorated
 
 
 class Registry:
@@ -20,13 +15,29 @@ class Registry:
 
     def tool(self, function: Any = None, **options: Any) -> Any:
         """Return the function unchanged."""
-        return tool(function, **options)
+        return function if function is not None else lambda decorated: decorated
 
     def register(self, *arguments: Any, **options: Any) -> None:
         """Do nothing."""
 
     def add(self, *functions: Callable[..., Any]) -> None:
         """Do nothing."""
+
+    def names(self) -> list[str]:
+        """Return none."""
+        return []
+
+    def get(self, name: str) -> None:
+        """Return none."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+    def __contains__(self, name: object) -> bool:
+        return False
 
 
 class Dispatcher:

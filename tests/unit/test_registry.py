@@ -6,7 +6,7 @@ import pytest
 from annotated_types import Ge
 from pydantic import AfterValidator, BaseModel, Field
 
-from dispatcher import Coerce, ErrorSpec, Limits, Registry, ToolContext
+from dispatcher import Coerce, ErrorSpec, Limits, Registry, ToolContext, tool
 
 
 def any_handler(**arguments):
@@ -232,3 +232,29 @@ def test_a_remote_reference_is_refused_without_a_request():
             )
         with pytest.raises(BlockingIOError):
             server.accept()
+
+
+def test_a_function_is_declared_apart_from_its_registry():
+    """`@tool` marks a function and returns it unchanged; `add` registers it with its options, unmarked ones as they are."""
+
+    @tool(name="jobs.get", effect="read", errors={"not_found": "17 exists"})
+    def get_job(job_id: int) -> int:
+        """Get a job."""
+        return job_id
+
+    @tool
+    def plain() -> int:
+        """Be plain."""
+        return 1
+
+    def unmarked() -> int:
+        """Be unmarked."""
+        return 2
+
+    assert (get_job(3), plain(), unmarked()) == (3, 1, 2)
+    registry = Registry()
+    registry.add(get_job, plain, unmarked)
+    assert registry.names() == ["jobs.get", "plain", "unmarked"]
+    assert registry.get("jobs.get").effect == "read" and "not_found" in registry.get("jobs.get").errors
+    with pytest.raises(TypeError, match="permission"):
+        tool(permission="x")
