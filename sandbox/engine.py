@@ -25,6 +25,7 @@ from sandbox.verdict import describe_exit
 EAGER_ZYGOTES = 4
 MOST_SHELVES = 32
 MOST_STILLBORN = 8
+REST_S = 1.0  # after zygotes that broke at their start, this long before the next is tried
 
 
 @dataclass(slots=True, eq=False)
@@ -193,8 +194,9 @@ class Engine:
         elif shelf.current is not None and shelf.current.has(handler) and not shelf.current.is_worn:
             return shelf
         if shelf.broken_starts >= MOST_BROKEN_STARTS:
-            shelf.broken_starts = 0  # the next call may try again
-            raise Refusal(Verdict.NO_SANDBOX, shelf.last_problem)
+            if time.monotonic() < shelf.broken_at + REST_S:
+                raise Refusal(Verdict.NO_SANDBOX, shelf.last_problem)
+            shelf.broken_starts = 0  # what was in the way may have been put right
         if not shelf.single or self._single_is_short(shelf):
             self._start(shelf)
         return shelf
@@ -372,8 +374,7 @@ class Engine:
             if culprit in shelf.handlers and not zygote.problem:
                 self._fail_handler(shelf, None, culprit, "the process ended while this handler was imported")
             else:
-                shelf.broken_starts += 1
-                shelf.last_problem = zygote.problem or "a zygote ended before it was ready"
+                shelf.mark_broken(zygote.problem or "a zygote ended before it was ready")
         self._start_again(shelf)
 
     def _start_again(self, shelf: Shelf) -> None:
@@ -397,8 +398,7 @@ class Engine:
                 detail = f"the import did not end within {self._preload_s:g} s"
                 self._fail_handler(shelf, None, zygote.loading, detail)
             else:
-                shelf.broken_starts += 1
-                shelf.last_problem = "a zygote did not get ready in time"
+                shelf.mark_broken("a zygote did not get ready in time")
             self._end(zygote)
             self._start_again(shelf)
         starts = [zygote.started for zygote in self._zygotes if zygote.ready is None]

@@ -109,6 +109,7 @@ class Shelf:
         self.current: Zygote | None = None
         self.extra: list[Zygote] = []  # in single mode, further ones; else those being replaced
         self.broken_starts = 0
+        self.broken_at = 0.0
         self.last_problem = ""
         self.last_used = time.monotonic()
 
@@ -116,6 +117,12 @@ class Shelf:
         """Take in handlers; a zygote that has not loaded them is replaced at the next call of one."""
         for handler in handlers:
             self.handlers.setdefault(handler.key, handler)
+
+    def mark_broken(self, problem: str) -> None:
+        """Take notice that a zygote could not start, for a reason that is no handler's."""
+        self.broken_starts += 1
+        self.broken_at = time.monotonic()
+        self.last_problem = problem
 
     def usable(self) -> list[Handler]:
         """Return the handlers that a new zygote should load."""

@@ -1,6 +1,7 @@
 """Handlers that the process tests run; imported by workers, too."""
 
 import asyncio
+import functools
 import os
 import signal
 import sys
@@ -242,3 +243,177 @@ def own_limits():
 
     names = {"open_files": resource.RLIMIT_NOFILE, "file_bytes": resource.RLIMIT_FSIZE, "cpu_s": resource.RLIMIT_CPU}
     return {name: resource.getrlimit(which)[0] for name, which in names.items()}
+
+
+def look_at(paths):
+    """Say of each path "file", "folder" (with entries), "empty" or "" when it cannot be reached."""
+    seen = {}
+    for path in paths:
+        seen[path] = ""
+        try:
+            if os.path.isdir(path):
+                seen[path] = "folder" if os.listdir(path) else "empty"
+            else:
+                with open(path, "rb") as file:
+                    file.read(1)
+                seen[path] = "file"
+        except OSError:
+            continue
+    return seen
+
+
+def import_late(names):
+    import importlib
+
+    failed = []
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except BaseException as error:
+            failed.append(f"{name}: {error}")
+    return failed
+
+
+def write_to(path):
+    return name_refusal(lambda: open(path, "w").close()) or "done"
+
+
+def reach_processes(pids):
+    errors = []
+    for pid in pids:
+        for call in (
+            lambda: os.kill(pid, 0),  # noqa: B023
+            lambda: __import__("resource").prlimit(pid, 0, (1, 1)),  # noqa: B023
+            lambda: os.sched_setaffinity(pid, {0}),  # noqa: B023
+            lambda: os.setpriority(os.PRIO_PROCESS, pid, 19),  # noqa: B023
+        ):
+            said = name_refusal(call)
+            if pid == 1 and said == "":
+                continue  # its own init may be asked for with signal 0
+            errors.append(said or f"reached {pid}")
+    return {"parent": os.getppid(), "errors": sorted(set(errors))}
+
+
+def kill_everybody():
+    for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP):
+        name_refusal(lambda: os.kill(-1, number))  # noqa: B023
+        name_refusal(lambda: os.kill(1, number))  # noqa: B023
+        name_refusal(lambda: os.killpg(0, number) if number != signal.SIGSTOP else None)  # noqa: B023
+    return True
+
+
+def kernel_facts():
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    header, data = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+    libc.syscall({"x86_64": 125, "aarch64": 90}[os.uname().machine], header, data)
+    descriptors = []
+    for fd in range(4096):
+        try:
+            os.fstat(fd)
+            descriptors.append(fd)
+        except OSError:
+            continue
+    return {
+        "capabilities": list(data),
+        "no_new_privs": libc.prctl(39, 0, 0, 0, 0),
+        "seccomp": libc.prctl(21, 0, 0, 0, 0),
+        "dumpable": libc.prctl(3, 0, 0, 0, 0),
+        "descriptors": descriptors,
+        "uids": [*os.getresuid(), *os.getresgid()],
+    }
+
+
+def name_refusal(attempt):
+    """Return the errno's name of what refused an attempt, "" if nothing did."""
+    import errno
+
+    try:
+        attempt()
+    except OSError as error:
+        return errno.errorcode.get(error.errno, str(error.errno))
+    return ""
+
+
+def attempt(name):
+    """Try one thing; say "done" or what refused it."""
+    return name_refusal(_ATTEMPTS[name]) or "done"
+
+
+def _raw(number, *arguments):
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.syscall.restype = ctypes.c_long
+    if libc.syscall(ctypes.c_long(number), *[ctypes.c_long(argument) for argument in arguments]) < 0:
+        raise OSError(ctypes.get_errno(), "refused")
+
+
+def _fork():
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+
+
+def _socket(family, kind):
+    import socket
+
+    socket.socket(family, kind).close()
+
+
+def _bind():
+    import socket
+
+    with socket.socket(socket.AF_UNIX) as channel:
+        channel.bind("\0sandbox-test")
+
+
+def _thread():
+    import threading
+
+    thread = threading.Thread(target=lambda: None)
+    thread.start()
+    thread.join()
+
+
+def _pair():
+    import socket
+
+    for end in socket.socketpair():
+        end.close()
+
+
+def _write_tmp():
+    import tempfile
+
+    with tempfile.TemporaryFile() as file:
+        file.write(b"x")
+
+
+_X86 = {"ptrace": 101, "mount": 165, "keyctl": 250, "io_uring": 425, "bpf": 321, "perf": 298, "process_vm": 310}
+_ARM = {"ptrace": 117, "mount": 40, "keyctl": 219, "io_uring": 425, "bpf": 280, "perf": 241, "process_vm": 270}
+_NUMBERS = _X86 if os.uname().machine == "x86_64" else _ARM
+
+_ATTEMPTS = {
+    "fork": _fork,
+    "exec": lambda: os.execv("/bin/true", ["true"]),
+    "tcp": lambda: _socket(2, 1),
+    "udp": lambda: _socket(2, 2),
+    "unix": lambda: _socket(1, 1),
+    "bind": _bind,
+    "unshare": lambda: _raw({"x86_64": 272, "aarch64": 97}[os.uname().machine], 0x10000000),
+    "chroot": lambda: os.chroot("/tmp"),
+    "setuid": lambda: os.setuid(0),
+    "write_root": lambda: open("/new", "w").close(),
+    "write_tmp": _write_tmp,
+    "mknod": lambda: os.mknod("/tmp/node", 0o600),
+    "pidfd_open": lambda: os.close(os.pidfd_open(os.getpid())),
+    "priority": lambda: os.setpriority(os.PRIO_PROCESS, 1, 5),
+    "prlimit_other": lambda: __import__("resource").prlimit(1, 0, (1, 1)),
+    "socketpair": _pair,
+    "thread": _thread,
+    "urandom": lambda: os.close(os.open("/dev/urandom", os.O_RDONLY)),
+    **{name: functools.partial(_raw, number, 0, 0, 0, 0, 0, 0) for name, number in _NUMBERS.items()},
+}
