@@ -35,9 +35,9 @@ def attempt(step: Callable[[], None]) -> str:
 
 def own_user_namespace() -> None:
     """Build what a zygote builds: user namespace, the others, a child in them, a mount, and the drop of the uid."""
-    is_root = os.getuid() == 0
+    drops = privileges.can_drop_uid()
     namespaces.enter_user_namespace()
-    _inner(is_root)
+    _inner(drops)
 
 
 def without_user_namespace() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from sandbox.confine import Plan, is_prefix_traversable
 from sandbox.errors import SandboxUnavailable
+from sandbox.linux import privileges
 
 TIERS = ("A", "B", "C", "D", "E", "none")  # strongest first
 DEFAULT_ISOLATION = "E" if sys.platform == "darwin" else "C"  # C19: macOS has no walls to ask for
@@ -118,14 +119,14 @@ def plan_for(found: Probe, readable: tuple[str, ...] = ()) -> Plan:
     """Return the walls to build on this host."""
     user = found.has("user_namespace")
     inner = user or found.plain_namespaces
-    is_root = os.getuid() == 0
+    drops = privileges.can_drop_uid() if sys.platform == "linux" else os.getuid() == 0
     return Plan(
         tier=found.tier,
         user_namespace=user,
         inner_namespaces=inner,
         landlock_abi=found.landlock_abi,
         seccomp=found.has("seccomp"),
-        drop_uid=is_root and (inner or is_prefix_traversable()),
+        drop_uid=drops and (inner or is_prefix_traversable()),
         readable=readable,
         missing=tuple(sorted(found.missing)),
     )

@@ -17,7 +17,7 @@ def enter_user_namespace() -> None:
     forked beforehand does it, told through a pipe when to.
     """
     uid, gid = os.getuid(), os.getgid()
-    if uid != 0:
+    if not privileges.can_drop_uid():
         libc.unshare(CLONE_NEWUSER)
         _write("self", uid_map=f"{uid} {uid} 1", gid_map=f"{gid} {gid} 1", deny_groups=True)
         return

@@ -9,6 +9,7 @@ PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEA
 LAST_CAPABILITY = 63
 CAPSET_VERSION_3 = 0x20080522  # linux/capability.h
 NOBODY = 65534
+CAP_SETUID = 7  # linux/capability.h
 
 
 def set_parent_death_signal(number: int) -> None:
@@ -66,6 +67,11 @@ def clear_capabilities() -> None:
         libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, call="prctl(PR_CAP_AMBIENT)")
     except OSError:
         return  # kernels before 4.3 have no ambient set
+
+
+def can_drop_uid() -> bool:
+    """Ask whether this process is root and may become somebody else."""
+    return os.getuid() == 0 and has_capability(CAP_SETUID)
 
 
 def has_capability(number: int) -> bool:

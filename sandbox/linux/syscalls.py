@@ -9,6 +9,13 @@ HIGHEST_KNOWN = 471  # the newest number this table knows of (removexattrat is 4
 # name: (x86-64, arm64); None where the architecture has no such call
 _TABLE: dict[str, tuple[int | None, int | None]] = {
     "ioctl": (16, 29),
+    "fcntl": (72, 25),
+    "kill": (62, 129),
+    "tkill": (200, 130),
+    "tgkill": (234, 131),
+    "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
+    "pidfd_send_signal": (424, 424),
     "shmget": (29, 194),
     "shmat": (30, 196),
     "shmctl": (31, 195),
