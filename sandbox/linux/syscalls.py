@@ -121,7 +121,6 @@ _TABLE: dict[str, tuple[int | None, int | None]] = {
     "set_mempolicy": (238, 237),
     "vmsplice": (278, 75),
     "close_range": (436, 436),
-    "pidfd_send_signal": (424, 424),
 }
 
 
