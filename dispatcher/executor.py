@@ -23,7 +23,7 @@ def _job(state: State) -> dict[str, Any]:
     return {
         "function": state.tool.handler,
         "arguments": values if plain else {},
-        "pickled": b"" if plain else encode_pickled(values),
+        "pickled": b"" if plain else encode_pickled(values, state.tool.handler),
         "limits": state.limits,
         "until": state.until,
         "context": {

@@ -10,7 +10,8 @@ from typing import Any, get_args, get_origin
 import pydantic
 from pydantic_core import SchemaValidator, ValidationError
 
-from dispatcher.schema.core_schema import build, find_code
+from dispatcher.schema.core_schema import build
+from dispatcher.schema.host_code import find_code
 from dispatcher.schema.pointer import join
 from dispatcher.schema.typed import _hints
 

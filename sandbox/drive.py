@@ -18,6 +18,7 @@ CHUNK = 65_536
 BURIAL_S = 0.05
 # A worker that closed its reply socket gets this long to end by itself, so that a crash is told from a hang.
 LAST_WORDS_S = 0.25
+LAST_REPORT_S = 1.0
 
 
 class Session:
@@ -82,6 +83,13 @@ class Session:
         self.cpu_s = self.worker.cpu_seconds()
         self.worker.kill()
 
+    @property
+    def end_wait_s(self) -> float:
+        """Say how long the answer waits to learn how the process ended."""
+        if self.supervision.needs_exit_status or self.cpu_s is None:  # it is gone already: the report is on its way
+            return LAST_REPORT_S
+        return BURIAL_S if self.supervision.killed is not None else 0.0
+
     def conclude(self) -> Outcome:
         """Release the worker and return the outcome."""
         status, cpu_s, peak = self.worker.end
@@ -106,10 +114,8 @@ def run_blocking(session: Session) -> Outcome:
         session.worker.release()
         raise
     session.settle()
-    if session.supervision.needs_exit_status:
-        session.worker.wait_end(1.0)
-    elif session.supervision.killed is not None:
-        session.worker.wait_end(BURIAL_S)
+    if session.end_wait_s:
+        session.worker.wait_end(session.end_wait_s)
     return session.conclude()
 
 
@@ -157,10 +163,8 @@ async def run_async(session: Session) -> Outcome:
     try:
         await _Watch(session).wait_decided()
         session.settle()
-        if session.supervision.needs_exit_status:
-            await _wait_end(session.worker, 1.0)
-        elif session.supervision.killed is not None:
-            await _wait_end(session.worker, BURIAL_S)
+        if session.end_wait_s:
+            await _wait_end(session.worker, session.end_wait_s)
     except BaseException:
         session.supervision.kill(Verdict.CANCELLED, time.monotonic())
         session.worker.kill()

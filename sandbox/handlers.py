@@ -30,7 +30,8 @@ class Handler:
     """Hold a function as it travels. Equal handlers are loaded once.
 
     `kind` is "import" or "value". `origin` is the module's file where the import roots do not lead to it. `readable`
-    are absolute paths that its workers may read. `adapter` ("module:function") calls the function in the worker.
+    are absolute paths that its workers may read. `classes` are the tokens of those that `payload` brings. `adapter`
+    ("module:function") calls the function in the worker.
     """
 
     kind: str
@@ -39,6 +40,7 @@ class Handler:
     qualname: str = ""
     origin: str | None = None
     payload: bytes = b""
+    classes: frozenset[str] = frozenset()
     origins: tuple[tuple[str, str], ...] = ()
     readable: tuple[str, ...] = ()
     adapter: str = ADAPTER
@@ -164,14 +166,16 @@ def _is_found_by_roots(module: str, file: str) -> bool:
 
 
 def _by_value(target: Any, common: dict[str, Any]) -> Handler:
-    import dill
+    from sandbox.by_value import dumps
 
     origins = tuple(_origins(target))
     try:
-        payload = dill.dumps(target, recurse=True, byref=False)
+        payload, classes = dumps(target)
     except Exception as error:
         raise _unusable(target, error) from error
-    handler = Handler(kind="value", name=_label(target), payload=payload, origins=origins, **common)
+    handler = Handler(
+        kind="value", name=_label(target), payload=payload, classes=classes, origins=origins, **common
+    )
     _try_in_clean_child(handler)
     return handler
 
@@ -195,11 +199,11 @@ def _unusable(target: Any, error: BaseException) -> HandlerUnusable:
 
 def _culprit(target: Any) -> tuple[str, Any]:
     """Name the first captured object that does not pickle."""
-    import dill
+    from sandbox.by_value import dumps
 
     for name, value in _captured(target):
         try:
-            dill.dumps(value, recurse=True, byref=False)
+            dumps(value)
         except Exception:
             return repr(name), value
     return "", None

@@ -9,6 +9,7 @@ import sys
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -133,22 +134,27 @@ class Sandbox:
         return self._count(call.refused(Refusal(Verdict.NO_SANDBOX, "workers end before they can be used")))
 
     def _wait_worker(self, call: "_Call") -> Worker:
-        delivered: queue.SimpleQueue[Worker | Refusal] = queue.SimpleQueue()
-        taken = self._engine.take(call.handler, delivered.put)
+        arrived: list[Worker | Refusal] = []  # kept apart from the queue: an interruption never loses a worker
+        bell: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+        def deliver(what: Worker | Refusal) -> None:
+            arrived.append(what)
+            bell.put(None)
+
+        taken = self._engine.take(call.handler, deliver)
         if isinstance(taken, Worker):
             return taken
-        what: Worker | Refusal | None = None
         try:
-            while what is None:
-                try:
-                    what = delivered.get(timeout=self._patience(call))
-                except queue.Empty:
-                    if not self._may_wait_on(taken, call):
-                        what = self._overloaded(taken, delivered.get_nowait)
+            while not arrived:
+                with suppress(queue.Empty):
+                    bell.get(timeout=self._patience(call))
+                if not arrived and not self._may_wait_on(taken, call) and self._engine.leave_line(taken):
+                    arrived.append(_no_worker_free())
         except BaseException:
-            self._abandon_wait(taken, delivered.get_nowait)
+            if not self._engine.leave_line(taken) and arrived:
+                self._give_back(arrived[0])
             raise
-        return _worker_of(what)
+        return _worker_of(arrived[0])
 
     async def _await_worker(self, call: "_Call") -> Worker:
         loop = asyncio.get_running_loop()
@@ -175,15 +181,15 @@ class Sandbox:
             while not delivered.done():
                 await asyncio.wait({delivered}, timeout=self._patience(call))
                 if not delivered.done() and not self._may_wait_on(taken, call):
-                    break
+                    if self._engine.leave_line(taken):
+                        raise _no_worker_free()
+                    await delivered  # it is on its way
         except asyncio.CancelledError:
             self._engine.leave_line(taken)
             if delivered.done() and not delivered.cancelled():
                 self._give_back(delivered.result())
             delivered.cancel()
             raise
-        if not delivered.done():
-            return _worker_of(self._overloaded(taken, lambda: late[0]))
         return _worker_of(delivered.result())
 
     def _patience(self, call: "_Call") -> float:
@@ -194,15 +200,6 @@ class Sandbox:
         """Ask whether a wait that has run out goes on: a zygote's start has its own bound and is no queue."""
         out_of_time = call.until is not None and time.monotonic() >= call.until
         return not out_of_time and self._engine.is_loading(waiter)
-
-    def _overloaded(self, waiter: Waiter, get: Callable[[], "Worker | Refusal"]) -> "Worker | Refusal":
-        if self._engine.leave_line(waiter):
-            return Refusal(Verdict.OVERLOADED, "no worker was free in time")
-        return get()
-
-    def _abandon_wait(self, waiter: Waiter, get: Callable[[], "Worker | Refusal"]) -> None:
-        if not self._engine.leave_line(waiter):
-            self._give_back(get())
 
     def _give_back(self, what: "Worker | Refusal") -> None:
         if isinstance(what, Worker):
@@ -308,6 +305,10 @@ class _Call:
         return Outcome(verdict=refusal.verdict, detail=refusal.detail, queued_s=waited, limits=self.limits)
 
 
+def _no_worker_free() -> Refusal:
+    return Refusal(Verdict.OVERLOADED, "no worker was free in time")
+
+
 def _worker_of(what: "Worker | Refusal") -> Worker:
     if isinstance(what, Refusal):
         raise what
@@ -362,9 +363,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_abandon_all)
 
 
-def encode_pickled(values: Mapping[str, Any]) -> bytes:
-    """Pickle arguments that are not JSON, by value, for the way from host to worker."""
-    import dill
+def encode_pickled(values: Mapping[str, Any], handler: Handler) -> bytes:
+    """Pickle arguments that are not JSON, by value, for the way from host to the worker of `handler`."""
+    from sandbox.by_value import dumps
 
-    data: bytes = dill.dumps(dict(values), recurse=True, byref=False)
-    return data
+    return dumps(dict(values), handler.classes)[0]

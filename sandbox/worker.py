@@ -7,6 +7,7 @@ host may kill us at any point.
 
 import json
 import os
+import pickle
 import signal
 import sys
 import time
@@ -159,10 +160,13 @@ def _find_loaded(spec: dict[str, Any]) -> tuple[Callable[..., Any], Callable[...
 
 
 def _unpickle(data: bytes) -> dict[str, Any]:
-    # Host to worker only; the other way nothing but JSON ever travels.
-    import dill
+    # Host to worker only; the other way nothing but JSON ever travels. dill is slow to import, and seldom needed.
+    if b"dill" in data:
+        import dill
 
-    arguments: dict[str, Any] = dill.loads(data)
+        loaded: dict[str, Any] = dill.loads(data)
+        return loaded
+    arguments: dict[str, Any] = pickle.loads(data)
     return arguments
 
 

@@ -185,7 +185,11 @@ def _silence_stdout() -> None:
 
 def main() -> None:
     """Be the console script."""
+    from dispatcher.cli import interrupt
+
+    interrupt.insist()
     code = run_command(sys.argv[1:])
+    interrupt.desist()
     try:
         sys.stdout.flush()
     except BrokenPipeError:

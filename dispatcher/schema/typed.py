@@ -13,7 +13,8 @@ from pydantic_core import SchemaValidator, ValidationError
 from dispatcher.coerce import Coercion
 from dispatcher.context import ToolContext
 from dispatcher.faults import Problem
-from dispatcher.schema.core_schema import build, find_code
+from dispatcher.schema.core_schema import build
+from dispatcher.schema.host_code import find_code, find_unfit
 from dispatcher.schema.pointer import join
 from dispatcher.schema.typed_errors import rewrite_errors
 
@@ -65,6 +66,9 @@ def describe_function(function: Callable[..., Any], tool: str) -> TypedArguments
         fields[name] = (annotation, default)
         coerce.update(_coercions(annotation, join("", _alias(annotation, name)), 0))
     model = _model(fields, tool)
+    unfit = find_unfit(model.__pydantic_core_schema__)
+    if unfit is not None:
+        raise ValueError(f"tool {tool!r}: its parameters cannot be arguments: {unfit}")
     has_code = find_code(model.__pydantic_core_schema__)
     schema = _schema(model, tool)
     return TypedArguments(

@@ -1,0 +1,149 @@
+"""Find what a pydantic core schema would run in the host: only declarative constraints may run there (C3, C5).
+
+Functions are refused unless they are known to be harmless: pydantic itself brings some that import modules by name,
+look at the file system, raise numbers to a power the model chose, or call the user's code from a closure.
+"""
+
+import functools
+import sys
+import types
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+PLAIN_FACTORIES = (list, dict, set, tuple, frozenset)
+_HARMLESS = {
+    "pydantic._internal._generate_schema": ("GenerateSchema._path_schema.<locals>.path_validator",),
+    "pydantic._internal._known_annotated_metadata": ("apply_known_metadata.<locals>.val_func",),  # its closure is asked
+    "pydantic._internal._validators": (
+        "ip_v4_address_validator", "ip_v6_address_validator", "ip_v4_network_validator", "ip_v6_network_validator",
+        "ip_v4_interface_validator", "ip_v6_interface_validator", "validate_str_is_valid_iana_tz",
+        "sequence_validator", "defaultdict_validator", "deque_validator", "greater_than_validator",
+        "greater_than_or_equal_validator", "less_than_validator", "less_than_or_equal_validator",
+        "multiple_of_validator", "min_length_validator", "max_length_validator", "forbid_inf_nan_check",
+    ),
+    "pydantic.networks": (
+        "_BaseUrl.__get_pydantic_core_schema__.<locals>.wrap_val",
+        "_BaseMultiHostUrl.__get_pydantic_core_schema__.<locals>.wrap_val",
+        "IPvAnyAddress._validate", "IPvAnyInterface._validate", "IPvAnyNetwork._validate", "EmailStr._validate",
+        "NameEmail._validate",
+    ),
+    "pydantic.types": ("ByteSize._validate", "EncodedBytes.decode", "EncodedStr.decode_str", "SecretStr",
+                       "SecretBytes"),
+    "ipaddress": ("IPv4Address", "IPv6Address", "IPv4Network", "IPv6Network", "IPv4Interface", "IPv6Interface"),
+}  # fmt: skip
+# What making, filling, hashing, and pickling an instance would call.
+_HOOKS = ("__new__", "__setattr__", "__getattribute__", "__getattr__", "__reduce__", "__reduce_ex__", "__getstate__",
+          "__getnewargs__", "__getnewargs_ex__", "__hash__", "__post_init__", "_missing_")  # fmt: skip
+_TRUSTED_ROOTS = frozenset({"pydantic", "pydantic_core", "typing_extensions", *sys.stdlib_module_names})
+_NOT_VALIDATION = ("serialization", "metadata", "ref")
+
+
+def find_code(node: Any) -> str | None:
+    """Return the words for the first part of a core schema that would run foreign code, `None` if there is none."""
+    return next(_code_in(node), None)
+
+
+def _code_in(node: Any) -> Iterator[str]:
+    if isinstance(node, list | tuple):
+        for item in node:
+            yield from _code_in(item)
+    elif isinstance(node, Mapping):
+        yield from _code_of(node)
+        for key, child in node.items():
+            if key not in _NOT_VALIDATION:
+                yield from _code_in(child)
+
+
+def _code_of(node: Mapping[str, Any]) -> Iterator[str]:
+    kind = str(node.get("type", ""))
+    if kind.startswith("function"):
+        yield from _code_of_function(node)
+    factory = node.get("default_factory")
+    if factory is not None and not _is_plain_factory(factory):
+        yield f"the default factory {_name(factory)}"
+    if "python-re" in (node.get("regex_engine"), (node.get("config") or {}).get("regex_engine")):
+        yield "regex_engine='python-re'"
+    if node.get("custom_init"):
+        yield f"the __init__ of {_name(node['cls'])}"
+    if kind == "dataclass" and node.get("post_init"):
+        yield f"the __post_init__ of {_name(node['cls'])}"
+    if kind == "model" and node.get("post_init") and not _is_plain_post_init(node["cls"]):
+        yield f"the post-init hook of {_name(node['cls'])}"
+    if kind == "tagged-union" and callable(node.get("discriminator")):
+        yield f"the discriminator {_name(node['discriminator'])}"
+    owner = node.get("function") if kind == "call" else node.get("cls")
+    if isinstance(owner, type):
+        yield from (f"{hook} of {_name(owner)}" for hook in _HOOKS if _is_foreign_hook(owner, hook))
+
+
+def _code_of_function(node: Mapping[str, Any]) -> Iterator[str]:
+    holder = node.get("function")
+    function = holder.get("function") if isinstance(holder, Mapping) else holder
+    foreign = _foreign_part(function)
+    if foreign is not None:
+        yield f"the validator {_name(foreign)}"
+
+
+def _foreign_part(value: Any) -> Any:
+    """Return the part of a function, or of what it holds, that is somebody else's code; `None` if there is none."""
+    if type(value).__module__ == "annotated_types":  # Predicate and its kin hold a function
+        return _first_foreign(getattr(value, name, None) for name in type(value).__dataclass_fields__)
+    if isinstance(value, types.BuiltinFunctionType | types.MethodDescriptorType) or not callable(value):
+        return None
+    if isinstance(value, functools.partial):
+        return _first_foreign((value.func, *value.args, *value.keywords.values()))
+    if isinstance(value, type):
+        return None if value.__module__.partition(".")[0] in _TRUSTED_ROOTS else value
+    if getattr(value, "__qualname__", "") not in _HARMLESS.get(getattr(value, "__module__", None) or "", ()):
+        return value
+    held = [cell.cell_contents for cell in getattr(value, "__closure__", None) or ()]
+    encoder = getattr(getattr(value, "__self__", None), "encoder", None)  # of EncodedBytes and EncodedStr
+    return _first_foreign((*held, encoder))
+
+
+def _first_foreign(values: Iterable[Any]) -> Any:
+    return next((part for value in values if (part := _foreign_part(value)) is not None), None)
+
+
+def _is_plain_factory(factory: Any) -> bool:
+    return any(factory is plain for plain in PLAIN_FACTORIES)
+
+
+def _is_plain_post_init(model: Any) -> bool:
+    """Ask whether the hook is pydantic's own, which sets private attributes, and these run nothing."""
+    if not str(getattr(model.model_post_init, "__module__", "")).startswith("pydantic."):
+        return False
+    factories = [attribute.default_factory for attribute in model.__private_attributes__.values()]
+    return all(factory is None or _is_plain_factory(factory) for factory in factories)
+
+
+def _is_foreign_hook(owner: type, hook: str) -> bool:
+    for kind in owner.__mro__:
+        if hook in vars(kind):
+            function = getattr(vars(kind)[hook], "__func__", vars(kind)[hook])
+            is_generated = getattr(getattr(function, "__code__", None), "co_filename", "").startswith("<string")
+            is_python = isinstance(function, types.FunctionType)
+            return is_python and not is_generated and function.__module__.partition(".")[0] not in _TRUSTED_ROOTS
+    return False
+
+
+def _name(thing: Any) -> str:
+    return str(getattr(thing, "__qualname__", None) or type(thing).__qualname__)[:80]
+
+
+def find_unfit(node: Any) -> str | None:
+    """Return the words for a part that no JSON value can satisfy, or that would be checked too late; else `None`."""
+    if isinstance(node, list | tuple):
+        return next((words for item in node if (words := find_unfit(item)) is not None), None)
+    if not isinstance(node, Mapping):
+        return None
+    words = _UNFIT.get(str(node.get("type", "")))
+    children = (child for key, child in node.items() if key not in _NOT_VALIDATION)
+    return words or next((found for child in children if (found := find_unfit(child)) is not None), None)
+
+
+_UNFIT = {
+    "generator": "an Iterable is checked only while it is read; annotate list[...]",
+    "callable": "no JSON value is callable",
+    "is-subclass": "no JSON value is a class",
+}
