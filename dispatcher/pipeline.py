@@ -189,10 +189,18 @@ def _invalid(problems: Any) -> Fault:
     found = []
     for problem in problems if isinstance(problems, list) else []:
         if isinstance(problem, dict) and all(isinstance(problem.get(k), str) for k in ("path", "keyword", "message")):
-            found.append(Problem(path=problem["path"], keyword=problem["keyword"][:40], message=problem["message"]))
+            path, expected = problem["path"], _scalars(problem.get("expected"))
+            if path == "" or path.startswith("/"):
+                words = problem["message"]
+                found.append(Problem(path=path, keyword=problem["keyword"][:40], message=words, expected=expected))
     if not found:
         return Fault(code="internal_error", reason="protocol_violation", detail="an answer of the wrong shape")
     return Fault(code="invalid_args", problems=tuple(found))
+
+
+def _scalars(expected: Any) -> Any:
+    values = expected if isinstance(expected, list) else [expected]
+    return expected if all(isinstance(value, str | int | float | None) for value in values) else None
 
 
 def _at(path: str) -> str:

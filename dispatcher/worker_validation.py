@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dispatcher import worker
+from dispatcher.faults import Problem
 from dispatcher.schema.typed import TypedArguments, describe_function
 
 
@@ -20,5 +21,14 @@ def invoke(function: Callable[..., Any], arguments: dict[str, Any], job: Any) ->
     """Return {"invalid": problems} when the model refuses the arguments, else what `worker.invoke` returns."""
     values, problems = _described(function).check(arguments)
     if problems:
-        return {"invalid": [{"path": p.path, "keyword": p.keyword, "message": p.message[:500]} for p in problems[:64]]}
+        return {"invalid": [_as_json(problem) for problem in problems[:64]]}
     return worker.invoke(function, values, job)
+
+
+def _as_json(problem: Problem) -> dict[str, Any]:
+    return {
+        "path": problem.path,
+        "keyword": problem.keyword,
+        "message": problem.message[:500],
+        "expected": problem.expected,  # out of the JSON Schema
+    }

@@ -73,7 +73,7 @@ class CoreValidator:
     def _compile_keywords(self, node: dict[str, Any], pointer: str) -> list[Check]:
         checks: list[Check] = []
         if "type" in node:
-            checks.append(_type_check(_listed(node["type"])))
+            checks.append(_type_check(_listed(node["type"]), node.get("enum")))
         if "enum" in node:
             checks.append(_enum_check(node["enum"]))
         checks += self._compile_strings(node, pointer)
@@ -277,7 +277,7 @@ def _is_one_of(value: Any, types: list[str]) -> bool:
     return name in types or (name == "integer" and "number" in types)
 
 
-def _type_check(types: list[str]) -> Check:
+def _type_check(types: list[str], choices: list[Any] | None) -> Check:
     python = {"string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,), "array": (list,),
               "object": (dict,), "null": (type(None),)}  # fmt: skip
     allowed = frozenset(kind for name in types for kind in python[name])
@@ -285,7 +285,10 @@ def _type_check(types: list[str]) -> Check:
     def check(value: Any, path: str, problems: Problems) -> bool:
         if type(value) in allowed:
             return True
-        problems.append(wording.wrong_type(path, types, value))
+        if choices:  # they help more than their type
+            problems.append(wording.not_in_enum(path, choices, value, "type"))
+        else:
+            problems.append(wording.wrong_type(path, types, value))
         return False
 
     return check

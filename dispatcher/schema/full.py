@@ -9,6 +9,7 @@ from typing import Any
 
 from dispatcher.faults import Problem
 from dispatcher.schema import wording
+from dispatcher.schema.order import in_order
 from dispatcher.schema.pointer import join
 
 _DEEPEST = 64
@@ -41,8 +42,6 @@ class FullValidator:
         for error in self._validator.iter_errors(value):
             for problem in _problems(error):
                 found.setdefault(problem.path, problem)
-        from dispatcher.schema.typed_order import in_order
-
         return in_order(tuple(found.values()), self.schema, value)
 
 

@@ -3,7 +3,7 @@
 import inspect
 import json
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_origin
 
@@ -33,7 +33,6 @@ class TypedArguments:
     context_parameter: str | None
     has_code: str | None
     _validator: SchemaValidator | None
-    _choices: dict[str, list[Any]]
 
     def check(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], tuple[Problem, ...]]:
         """Return the annotated Python values for JSON arguments, or the problems; JSON-strict at every depth."""
@@ -42,7 +41,7 @@ class TypedArguments:
         try:
             model = self._validator.validate_json(text, strict=True, extra="forbid")
         except ValidationError as error:
-            problems = rewrite_errors(error.errors(include_url=False), arguments, self._choices)
+            problems = rewrite_errors(error.errors(include_url=False), arguments, self.schema)
             return {}, problems
         return {
             name: getattr(model, name) for name in type(model).__pydantic_fields__ if name in model.model_fields_set
@@ -77,7 +76,6 @@ def describe_function(function: Callable[..., Any], tool: str) -> TypedArguments
         context_parameter=context_parameter,
         has_code=has_code,
         _validator=_validator(model, tool),
-        _choices=dict(_choices(schema, schema, "", 0)),
     )
 
 
@@ -169,23 +167,6 @@ def _clean(node: Any) -> Any:
         if cleaned["additionalProperties"] is True:
             cleaned["additionalProperties"] = False
     return cleaned
-
-
-def _choices(node: Any, root: Mapping[str, Any], path: str, depth: int) -> Iterator[tuple[str, list[Any]]]:
-    """Yield the allowed values of each enum and const, by pointer with `*` for indices."""
-    if not isinstance(node, dict) or depth > 12:
-        return
-    if "$ref" in node:
-        name = node["$ref"].rpartition("/")[2]
-        yield from _choices(root.get("$defs", {}).get(name), root, path, depth + 1)
-    if "enum" in node or "const" in node:
-        yield path, list(node.get("enum", [])) or [node["const"]]
-    for branch in node.get("anyOf", []):
-        yield from _choices(branch, root, path, depth + 1)
-    for name, child in node.get("properties", {}).items():
-        yield from _choices(child, root, join(path, name), depth + 1)
-    if isinstance(node.get("items"), dict):
-        yield from _choices(node["items"], root, f"{path}/*", depth + 1)
 
 
 def _alias(annotation: Any, name: str) -> str:

@@ -1,15 +1,48 @@
-"""Rewrite pydantic's errors to the one shape: pointer, keyword, order of C14, one error a node (C16). Pure."""
+"""Rewrite pydantic's errors to the one shape: pointer, keyword, words and order of C14, one error a node (C16). Pure.
 
-from collections.abc import Sequence
+Unions and keys come as one error each, named here, from the rewritten core schema (`core_schema.py`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dispatcher.faults import MISSING, Problem
-from dispatcher.schema import wording
+from dispatcher.schema import walk, wording
+from dispatcher.schema.order import in_order
 from dispatcher.schema.pointer import join
 
-KEYWORDS = {
-    "missing": ("required", ""),
-    "extra_forbidden": ("additionalProperties", ""),
+UNION = "union"
+KEY = "property_name"
+
+_TYPES = {
+    **dict.fromkeys(("int_type", "int_from_float", "int_parsing", "int_parsing_size"), "integer"),
+    **dict.fromkeys(("float_type", "float_parsing", "finite_number"), "number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "boolean"),
+    **dict.fromkeys(("string_type", "string_unicode", "string_sub_type"), "string"),
+    **dict.fromkeys(
+        ("list_type", "tuple_type", "set_type", "frozen_set_type", "deque_type", "iterable_type", "arguments_type",
+         "named_tuple_type"), "array"),
+    **dict.fromkeys(
+        ("dict_type", "model_type", "model_attributes_type", "dataclass_type", "mapping_type", "frozen_dict_type",
+         "ordered_dict_type", "counter_type"), "object"),
+    "none_required": "null",
+}  # fmt: skip
+# What pydantic reads from text: its word, and the JSON types that it may come as.
+_READ = {
+    "date_type": ("date", ["string"]),
+    "time_type": ("time", ["string"]),
+    "datetime_type": ("datetime", ["string"]),
+    "time_delta_type": ("duration", ["string"]),
+    "bytes_type": ("string", ["string"]),
+    "url_type": ("URL", ["string"]),
+    "uuid_type": ("UUID", ["string"]),
+    "decimal_type": ("decimal", ["number", "string"]),
+    "fraction_type": ("fraction", ["number", "string"]),
+    "complex_type": ("complex number", ["number", "string"]),
+    "json_type": ("JSON string", ["string"]),
+}
+_BOUNDS = {
     "greater_than_equal": ("minimum", "ge"),
     "less_than_equal": ("maximum", "le"),
     "greater_than": ("exclusiveMinimum", "gt"),
@@ -17,117 +50,160 @@ KEYWORDS = {
     "multiple_of": ("multipleOf", "multiple_of"),
     "string_too_short": ("minLength", "min_length"),
     "string_too_long": ("maxLength", "max_length"),
+    "bytes_too_short": ("minLength", "min_length"),
+    "bytes_too_long": ("maxLength", "max_length"),
+    "url_too_long": ("maxLength", "max_length"),
     "string_pattern_mismatch": ("pattern", "pattern"),
     "too_short": ("minItems", "min_length"),
     "too_long": ("maxItems", "max_length"),
 }
-_TEXT_FORMATS = ("_parsing", "_from_date_parsing", "_future", "_past", "url_", "uuid_version")
+_TAGS = ("union_tag_invalid", "union_tag_not_found")
+_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 
 
-def rewrite_errors(errors: Sequence[Any], data: Any, choices: dict[str, list[Any]]) -> tuple[Problem, ...]:
-    """Return the problems for pydantic's error list; `data` is what was validated, `choices` known enums by pointer."""
+def rewrite_errors(errors: Sequence[Any], data: Any, schema: Mapping[str, Any]) -> tuple[Problem, ...]:
+    """Return the problems for pydantic's error list; `data` is what was validated, `schema` its JSON Schema."""
     problems: dict[str, Problem] = {}
     for error in errors:
-        path, is_inside = _locate(error, data)
-        if path in problems:
-            if is_inside is False:
-                problems[path] = _union(path, data, error)
-            continue
-        problems[path] = _problem(error, path, choices) if is_inside else _union(path, data, error)
-    failed = [path for path, problem in problems.items() if problem.keyword == "anyOf"]
-    kept = [p for p in problems.values() if not any(p.path.startswith(path + "/") for path in failed)]
-    return tuple(_in_order(kept))
+        problem = _problem(error, data, schema)
+        problems.setdefault(problem.path, problem)
+    return in_order(tuple(problems.values()), schema, data)
 
 
-def _locate(error: Any, data: Any) -> tuple[str, bool]:
-    """Follow an error's location through the data; what is not there names a union's branch."""
-    path, here = "", data
-    steps = error["loc"]
+def _problem(error: Any, data: Any, schema: Mapping[str, Any]) -> Problem:
+    place = _follow(error, data, schema)
+    path, kind, got = place.path, error["type"], error.get("input", MISSING)
+    if place.inside:
+        return _inner(place, error)
+    if kind == "missing":
+        return _missing(path, place.parent, schema)
+    if kind == KEY:
+        return Problem(path=path, keyword="propertyNames", message=_words(error), got=got)
+    if kind in _UNKNOWN:
+        known = walk.properties_of(walk.forms_at(schema, path.rpartition("/")[0]))
+        return wording.unknown(path, known, got)
+    return _wrong_value(error, path, got, place.forms)
+
+
+def _wrong_value(error: Any, path: str, got: Any, forms: walk.Forms) -> Problem:
+    kind, context = error["type"], error.get("ctx") or {}
+    if kind in _TYPES and not _is_of_tags(got, forms):
+        return wording.wrong_type(path, [_TYPES[kind]], got)
+    if kind in _READ:
+        word, types = _READ[kind]
+        expected: Any = types[0] if len(types) == 1 else types
+        message = f"Input should be a valid {word}"
+        return Problem(path=path, keyword="type", message=message, expected=expected, got=got)
+    if kind in _BOUNDS:
+        keyword, name = _BOUNDS[kind]
+        if isinstance(got, dict):
+            keyword = keyword.replace("Items", "Properties")
+        return wording.out_of_bounds(path, keyword, _plain(context.get(name)), got)
+    if kind in ("literal_error", "enum"):
+        return _choice(error, path, got, walk.choices_of(forms))
+    if kind == UNION or kind in _TYPES:
+        return _union(path, got, forms)
+    if kind in _TAGS:
+        return _tag(error, path, got, forms)
+    return _other(error, path, got, forms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Hold where an error is: `inside` are the steps that lead on, into a union's form or into a string's JSON."""
+
+    path: str
+    value: Any
+    parent: Any
+    forms: walk.Forms
+    inside: tuple[Any, ...] = ()
+
+
+def _is_of_tags(got: Any, forms: walk.Forms) -> bool:
+    return not isinstance(got, dict) and walk.first_of(forms, "discriminator") is not None
+
+
+def _follow(error: Any, data: Any, schema: Mapping[str, Any]) -> _Place:
+    steps = error["loc"][:-1] if error["type"] == KEY else error["loc"]
+    path, here, parent, forms = "", data, data, walk.forms_of(schema, schema)
     for index, step in enumerate(steps):
         is_last = index == len(steps) - 1
-        if (isinstance(here, dict) and step in here) or (
-            isinstance(here, list) and isinstance(step, int) and 0 <= step < len(here)
-        ):
-            here = here[step]
-        elif is_last and error["type"] == "missing":
-            return join(path, step), True
-        elif isinstance(step, str) and step.startswith("function-"):
-            continue
-        else:
-            return path, False
-        path = join(path, step)
-    return path, True
+        if _is_tag(step, here, forms) or not (_holds(here, step) or (is_last and isinstance(here, dict | list))):
+            return _Place(path=path, value=here, parent=parent, forms=forms, inside=tuple(steps[index:]))
+        parent, here = here, here[step] if _holds(here, step) else MISSING
+        path, forms = join(path, step), walk.children_of(forms, str(step), schema)
+    return _Place(path=path, value=here, parent=parent, forms=forms)
 
 
-def _union(path: str, data: Any, error: Any) -> Problem:
-    message = "Input should match one of the allowed forms"
-    return Problem(path=path, keyword="anyOf", message=message, got=_value_at(path, data))
+def _is_tag(step: Any, here: Any, forms: walk.Forms) -> bool:
+    """Ask whether a step is no property but the form that a discriminator chose."""
+    named = (walk.first_of(forms, "discriminator") or {}).get("propertyName")
+    return named is not None and isinstance(here, dict) and str(here.get(named)) == str(step)
 
 
-def _value_at(path: str, data: Any) -> Any:
-    from dispatcher.schema.pointer import split
-
-    for part in split(path):
-        data = data[int(part)] if isinstance(data, list) else data.get(part, MISSING)
-    return data
+def _inner(place: _Place, error: Any) -> Problem:
+    where = "/".join(str(step) for step in place.inside)
+    keyword = "contentSchema" if isinstance(place.value, str) else "anyOf"
+    return Problem(path=place.path, keyword=keyword, message=f"{where}: {_words(error)}", got=place.value)
 
 
-def _problem(error: Any, path: str, choices: dict[str, list[Any]]) -> Problem:
-    kind, context, got = error["type"], error.get("ctx") or {}, error.get("input", MISSING)
-    if kind == "missing":
+def _holds(here: Any, step: Any) -> bool:
+    if isinstance(here, list):
+        return isinstance(step, int) and 0 <= step < len(here)
+    return isinstance(here, dict) and step in here
+
+
+def _missing(path: str, parent: Any, schema: Mapping[str, Any]) -> Problem:
+    if not isinstance(parent, list):
         return wording.missing(path)
-    if kind == "extra_forbidden":
-        return Problem(path=path, keyword="additionalProperties", message=error["msg"], got=got)
-    if kind in KEYWORDS:
-        keyword, name = KEYWORDS[kind]
-        return Problem(path=path, keyword=keyword, message=error["msg"], expected=_plain(context.get(name)), got=got)
-    if kind in ("literal_error", "enum"):
-        return _choice(error, path, choices)
-    if kind.startswith("union_tag"):
-        return Problem(path=path, keyword="anyOf", message=error["msg"], got=got)
-    is_text = isinstance(got, str) and any(mark in kind for mark in _TEXT_FORMATS)
-    keyword = "format" if is_text else "type"
-    return Problem(path=path, keyword=keyword, message=error["msg"], expected=_expected(kind), got=got)
+    path = path.rpartition("/")[0]  # of a tuple
+    least = walk.first_of(walk.forms_at(schema, path), "minItems")
+    return wording.out_of_bounds(path, "minItems", least or len(parent) + 1, parent)
 
 
-def _choice(error: Any, path: str, choices: dict[str, list[Any]]) -> Problem:
-    import re
-
-    got = error.get("input", MISSING)
-    allowed = choices.get(re.sub(r"/\d+(?=/|$)", "/*", path), [])
+def _choice(error: Any, path: str, got: Any, allowed: list[Any]) -> Problem:
+    if not allowed:
+        return Problem(path=path, keyword="enum", message=_words(error), got=got)
     types = {wording.type_name(value) for value in allowed}
     if "number" in types:
         types.add("integer")
-    keyword = "type" if types and wording.type_name(got) not in types else "enum"
-    expected = allowed[:64] or (error.get("ctx") or {}).get("expected")
-    return Problem(path=path, keyword=keyword, message=error["msg"], expected=expected, got=got)
+    return wording.not_in_enum(path, allowed, got, "enum" if wording.type_name(got) in types else "type")
 
 
-def _expected(kind: str) -> str | None:
-    names = {"int": "integer", "float": "number", "bool": "boolean", "string": "string", "list": "array",
-             "dict": "object", "model": "object", "tuple": "array", "set": "array", "none": "null"}  # fmt: skip
-    return names.get(kind.partition("_")[0])
+def _union(path: str, got: Any, forms: walk.Forms) -> Problem:
+    """Say the types that a value may have."""
+    types = list(dict.fromkeys(str(form["type"]) for form in forms if isinstance(form.get("type"), str)))
+    message = "Input should match one of the allowed forms"
+    if types and wording.type_name(got) not in types:
+        message = wording.wrong_type(path, types, got).message
+    return Problem(path=path, keyword="anyOf", message=message, expected=types or None, got=got)
+
+
+def _tag(error: Any, path: str, got: Any, forms: walk.Forms) -> Problem:
+    """Say the values that a discriminator may have."""
+    about = walk.first_of(forms, "discriminator") or {}
+    name, tags = about.get("propertyName"), list(about.get("mapping", ()))
+    if name is None:
+        return Problem(path=path, keyword="anyOf", message=_words(error), got=got)
+    message = wording.not_in_enum(path, tags, got).message.replace("Input", str(name), 1)
+    return Problem(path=path, keyword="anyOf", message=message, expected=tags, got=got)
+
+
+def _other(error: Any, path: str, got: Any, forms: walk.Forms) -> Problem:
+    """Name what JSON Schema has no keyword for: `format` for a text that cannot be read, else `validator`."""
+    form = walk.first_of(forms, "format")
+    is_unread = isinstance(got, str) and error["type"] not in ("value_error", "assertion_error")
+    keyword = "format" if form is not None or is_unread else "validator"
+    return Problem(path=path, keyword=keyword, message=_words(error), expected=form, got=got)
+
+
+def _words(error: Any) -> str:
+    return str(error["msg"])
 
 
 def _plain(value: Any) -> Any:
+    """Return a bound as JSON has it: pydantic makes 0.0 of the 0 of a float's bound."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
-
-def _in_order(problems: list[Problem]) -> list[Problem]:
-    """Sort as C14 has it: at each object the missing names, then its properties in order, then unknown keys."""
-    from dispatcher.schema.pointer import split
-
-    seen: dict[tuple[str, ...], int] = {}
-    for problem in problems:
-        parts = tuple(split(problem.path))
-        for end in range(1, len(parts) + 1):
-            seen.setdefault(parts[:end], len(seen))
-
-    def key(problem: Problem) -> list[tuple[int, int]]:
-        parts = tuple(split(problem.path))
-        ranks = [(1, seen[parts[:end]]) for end in range(1, len(parts) + 1)]
-        if ranks and problem.keyword in ("required", "additionalProperties"):
-            ranks[-1] = (0 if problem.keyword == "required" else 2, ranks[-1][1])
-        return ranks
-
-    return sorted(problems, key=key)

@@ -25,13 +25,13 @@ def wrong_type(path: str, types: Sequence[str], got: Any) -> Problem:
     return Problem(path=path, keyword="type", message=f"Input should be {article}{words}", expected=expected, got=got)
 
 
-def not_in_enum(path: str, values: Sequence[Any], got: Any) -> Problem:
-    """Say that the value is none of those listed."""
+def not_in_enum(path: str, values: Sequence[Any], got: Any, keyword: str = "enum") -> Problem:
+    """Say that the value is none of those listed; `keyword` is "type" when it is not even of a type of theirs."""
     shown = [repr(value) for value in values[:SHOWN_NAMES]]
     words = shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + f" or {shown[-1]}"
     more = f" (and {len(values) - SHOWN_NAMES} more)" if len(values) > SHOWN_NAMES else ""
     return Problem(
-        path=path, keyword="enum", message=f"Input should be {words}{more}", expected=list(values[:64]), got=got
+        path=path, keyword=keyword, message=f"Input should be {words}{more}", expected=list(values[:64]), got=got
     )
 
 
@@ -57,6 +57,8 @@ _BOUNDS = {
     "maxLength": "String should have at most {} character{s}",
     "minItems": "List should have at least {} item{s}",
     "maxItems": "List should have at most {} item{s}",
+    "minProperties": "Dictionary should have at least {} item{s}",
+    "maxProperties": "Dictionary should have at most {} item{s}",
     "pattern": "String should match pattern '{}'",
 }
 

@@ -1,0 +1,94 @@
+"""Follow a pointer through a JSON Schema: which subschemas speak of the value that is there. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dispatcher.schema.pointer import split
+
+Forms = Sequence[Mapping[str, Any]]
+_MOST = 64
+_APPLIED = ("allOf", "anyOf", "oneOf")
+_APPLIED_ALONE = ("then", "else")
+
+
+def forms_of(node: Any, root: Mapping[str, Any]) -> Forms:
+    """Return a schema and, depth first, those that it applies to the same value; at most 64, each once."""
+    found: list[Mapping[str, Any]] = []
+    _collect(node, root, found)
+    return found
+
+
+def forms_at(root: Mapping[str, Any], pointer: str) -> Forms:
+    """Return the subschemas for the value at a JSON Pointer, none where the schema says nothing of it."""
+    forms = forms_of(root, root)
+    for part in split(pointer):
+        forms = children_of(forms, part, root)
+    return forms
+
+
+def children_of(forms: Forms, part: str, root: Mapping[str, Any]) -> Forms:
+    """Return the subschemas for one property or item of a value that `forms` speak of."""
+    found: list[Mapping[str, Any]] = []
+    for form in forms:
+        for child in _named(form, part):
+            _collect(child, root, found)
+    return found
+
+
+def properties_of(forms: Forms) -> list[str]:
+    """Return the names of the properties that are spoken of, in the order of the schema."""
+    return list(dict.fromkeys(name for form in forms for name in form.get("properties", ())))
+
+
+def required_of(forms: Forms) -> list[str]:
+    """Return the required names, in the order of the schema."""
+    return list(dict.fromkeys(str(name) for form in forms for name in form.get("required", ())))
+
+
+def choices_of(forms: Forms) -> list[Any]:
+    """Return the values of every enum and const."""
+    return [value for form in forms for value in (form.get("enum") or ([form["const"]] if "const" in form else []))]
+
+
+def first_of(forms: Forms, keyword: str) -> Any:
+    """Return the first value of a keyword, `None` if it is nowhere."""
+    return next((form[keyword] for form in forms if keyword in form), None)
+
+
+def _collect(node: Any, root: Mapping[str, Any], found: list[Mapping[str, Any]]) -> None:
+    if not isinstance(node, Mapping) or len(found) >= _MOST or any(node is known for known in found):
+        return
+    found.append(node)
+    for child in _applied(node, root):
+        _collect(child, root, found)
+
+
+def _applied(node: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[Any]:
+    if isinstance(node.get("$ref"), str) and node["$ref"].startswith("#"):
+        yield _resolve(root, node["$ref"][1:])
+    for keyword in _APPLIED:
+        yield from node.get(keyword, ())
+    for keyword in _APPLIED_ALONE:
+        yield node.get(keyword)
+    yield from node.get("dependentSchemas", {}).values()
+
+
+def _resolve(root: Any, pointer: str) -> Any:
+    try:
+        for part in split(pointer):
+            root = root[int(part)] if isinstance(root, list) else root[part]
+    except (KeyError, IndexError, TypeError, ValueError):
+        return None
+    return root
+
+
+def _named(form: Mapping[str, Any], part: str) -> Iterator[Any]:
+    properties = form.get("properties", {})
+    if part in properties:
+        yield properties[part]
+        return
+    prefix = form.get("prefixItems", ())
+    if part.isdigit() and int(part) < len(prefix):
+        yield prefix[int(part)]
+        return
+    yield form.get("items") if "items" in form else form.get("additionalProperties")
