@@ -10,7 +10,7 @@ import select
 import time
 
 from sandbox.model import Outcome, Verdict
-from sandbox.spare import Worker
+from sandbox.spare import Lease, Worker
 from sandbox.supervise import FLOOD_FACTOR, Supervision
 
 CHUNK = 65_536
@@ -24,8 +24,9 @@ LAST_REPORT_S = 1.0
 class Session:
     """Hold one job on one worker: what is still to be sent, and what has been seen."""
 
-    def __init__(self, worker: Worker, supervision: Supervision, job: bytes) -> None:
-        self.worker = worker
+    def __init__(self, lease: Lease, supervision: Supervision, job: bytes) -> None:
+        self.lease = lease
+        self.worker = lease.worker
         self.supervision = supervision
         self._job_bytes = len(job)
         self._unsent = memoryview(job)
@@ -94,6 +95,7 @@ class Session:
         """Release the worker and return the outcome."""
         status, cpu_s, peak = self.worker.end
         self.worker.release()
+        self.lease.is_over = True
         return self.supervision.outcome(
             exit_status=status,
             cpu_s=cpu_s if cpu_s is not None else self.cpu_s,
@@ -110,8 +112,7 @@ def run_blocking(session: Session) -> Outcome:
         _poll_until_decided(session)
     except BaseException:
         session.supervision.kill(Verdict.CANCELLED, time.monotonic())
-        session.worker.kill()
-        session.worker.release()
+        session.lease.give_up()
         raise
     session.settle()
     if session.end_wait_s:
@@ -167,8 +168,7 @@ async def run_async(session: Session) -> Outcome:
             await _wait_end(session.worker, session.end_wait_s)
     except BaseException:
         session.supervision.kill(Verdict.CANCELLED, time.monotonic())
-        session.worker.kill()
-        session.worker.release()
+        session.lease.give_up()
         raise
     return session.conclude()
 

@@ -1,14 +1,15 @@
 """The engine: shelves, the line of waiters, and what is done when zygotes and workers come and go.
 
 Processes: this host; for every group of handlers a guardian with its zygote (or a nursery); their workers. Callers take
-a worker under the lock or wait in line; the keeper's thread takes in new workers, reports of ends and deaths, and hands
-out freed slots.
+a worker under the lock or wait in line; the keeper's thread does everything else: it starts and ends zygotes, takes in
+new workers, reports of ends and deaths, and hands out freed slots. An exception that a signal's handler raises in the
+midst of a caller's part loses nothing: a worker is out only as long as its lease lives.
 """
 
 import os
 import threading
 import time
-from collections import deque
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,26 +17,17 @@ from typing import Any
 from sandbox.errors import SandboxClosed
 from sandbox.handlers import Handler
 from sandbox.keeper import Keeper
+from sandbox.line import Line, Waiter
 from sandbox.model import Verdict
 from sandbox.probing import Probe, plan_for
 from sandbox.shelf import MOST_BROKEN_STARTS, Means, Shelf, Zygote
-from sandbox.spare import Refusal, Worker
+from sandbox.spare import Lease, Refusal, Worker
 from sandbox.verdict import describe_exit
 
 EAGER_ZYGOTES = 4
 MOST_SHELVES = 32
 MOST_STILLBORN = 8
 REST_S = 1.0  # after zygotes that broke at their start, this long before the next is tried
-
-
-@dataclass(slots=True, eq=False)
-class Waiter:
-    """Stand in line for a worker; `deliver` is called once, from any thread, with the lock held."""
-
-    shelf: Shelf
-    handler: Handler
-    deliver: Callable[["Worker | Refusal"], None]
-    is_done: bool = False
 
 
 @dataclass(slots=True)
@@ -77,13 +69,13 @@ class Engine:
     def _reset(self) -> None:
         self._lock = threading.RLock()
         self._shelves: dict[tuple[object, ...], Shelf] = {}
-        self._line: deque[Waiter] = deque()
-        self._busy = 0
+        self._line = Line()
         self._is_closed = False
-        self._keeper = Keeper(self._lock, self._check_loading)
+        self._keeper = Keeper(self._lock, self._tend)
         self._zygotes: dict[Zygote, Shelf] = {}
         self._workers: dict[Worker, tuple[Shelf, Zygote]] = {}
-        self._taken: set[Worker] = set()
+        self._taken: dict[Worker, weakref.ref[Lease]] = {}
+        self._unwanted: list[Zygote] = []
 
     # -- callers -------------------------------------------------------------------------------------------------
 
@@ -99,10 +91,10 @@ class Engine:
                     touched.append(shelf)
             for shelf in touched[:EAGER_ZYGOTES]:
                 if shelf.current is None:
-                    self._start(shelf)
+                    self._want(shelf)
 
-    def take(self, handler: Handler, deliver: Callable[["Worker | Refusal"], None]) -> Waiter | Worker:
-        """Return a worker that has loaded `handler`, or the waiter that stands in line for one.
+    def take(self, handler: Handler, deliver: Callable[["Lease | Refusal"], None]) -> Waiter | Lease:
+        """Return the lease of a worker that has loaded `handler`, or the waiter that stands in line for one.
 
         Raises `Refusal` when the handler can never run, `SandboxClosed` after `close`.
         """
@@ -112,15 +104,14 @@ class Engine:
             shelf.add([handler])
             shelf.last_used = time.monotonic()
             shelf = self._prepare(shelf, handler)
-            if self._busy < self.max_workers and not self._line:
-                worker = shelf.pop(handler)
-                if worker is not None:
-                    self._hand_out(worker)
+            if len(self._taken) < self.max_workers and not self._line:
+                lease = self._lease(shelf, handler)
+                if lease is not None:
                     self._restock(shelf)
-                    return worker
+                    return lease
             waiter = Waiter(shelf, handler, deliver)
-            self._line.append(waiter)
-            self._serve_line()
+            self._line.join(waiter)
+            self._keeper.wake()
             self._restock(shelf)
             return waiter
 
@@ -132,25 +123,20 @@ class Engine:
     def leave_line(self, waiter: Waiter) -> bool:
         """Give up waiting; return whether that was in time (else something was delivered)."""
         with self._lock:
-            if waiter.is_done:
-                return False
-            waiter.is_done = True
-            if waiter in self._line:
-                self._line.remove(waiter)
-            return True
+            return self._line.leave(waiter)
 
-    def put_back(self, worker: Worker) -> None:
+    def put_back(self, lease: Lease) -> None:
         """Return a worker that was never given a job."""
         with self._lock:
+            worker = lease.worker
             entry = self._workers.get(worker)
-            if worker not in self._taken or entry is None or worker.is_dead or self._is_closed:
-                worker.kill()
-                worker.release()
-                return
-            self._taken.discard(worker)
-            self._busy -= 1
-            entry[0].spares.appendleft(worker)
-            self._serve_line()
+            if worker in self._taken and entry is not None and not worker.is_dead and not self._is_closed:
+                lease.is_over = True
+                self._taken.pop(worker, None)
+                entry[0].spares.appendleft(worker)
+                self._keeper.wake()
+            else:
+                lease.give_up()
 
     # -- shelves, with the lock held -----------------------------------------------------------------------------
 
@@ -176,12 +162,12 @@ class Engine:
             if not idle:
                 return
             oldest = min(idle, key=lambda key: self._shelves[key].last_used)
-            for zygote in self._shelves.pop(oldest).zygotes:
-                self._end(zygote)
+            self._unwanted += self._shelves.pop(oldest).zygotes
+            self._keeper.wake()
 
     def _is_used(self, shelf: Shelf) -> bool:
         taken = any(worker in self._taken for zygote in shelf.zygotes for worker in zygote.workers.values())
-        return taken or any(waiter.shelf is shelf for waiter in self._line)
+        return taken or self._line.count(shelf) > 0
 
     def _prepare(self, shelf: Shelf, handler: Handler) -> Shelf:
         """Make sure that a zygote which has `handler` runs or starts; return the shelf that will have it."""
@@ -198,12 +184,12 @@ class Engine:
                 raise Refusal(Verdict.NO_SANDBOX, shelf.last_problem)
             shelf.broken_starts = 0  # what was in the way may have been put right
         if not shelf.single or self._single_is_short(shelf):
-            self._start(shelf)
+            self._want(shelf)
         return shelf
 
     def _single_is_short(self, shelf: Shelf) -> bool:
-        coming = len(shelf.spares) + sum(zygote.pending for zygote in shelf.zygotes)
-        return coming <= sum(1 for waiter in self._line if waiter.shelf is shelf)
+        coming = shelf.wanted + len(shelf.spares) + sum(zygote.pending for zygote in shelf.zygotes)
+        return coming <= self._line.count(shelf)
 
     def _single_shelf(self, handler: Handler) -> Shelf:
         group = ("single", handler.key)
@@ -213,47 +199,31 @@ class Engine:
             self._shelves[group].add([handler])
         return self._shelves[group]
 
-    def _start(self, shelf: Shelf) -> None:
-        try:
-            zygote = shelf.start()
-        except OSError as error:
-            raise Refusal(Verdict.NO_SANDBOX, f"a zygote could not be started: {error.strerror}") from error
-        self.counts.zygote_starts += 1
-        self._zygotes[zygote] = shelf
-        self._keeper.watch(zygote.process.fileno(), lambda: self._on_zygote(shelf, zygote))
+    def _want(self, shelf: Shelf) -> None:
+        """Let the keeper start a zygote: one, whoever asks meanwhile, unless each makes a single worker."""
+        shelf.wanted = shelf.wanted + 1 if shelf.single else 1
         self._keeper.wake()
 
     def _restock(self, shelf: Shelf) -> None:
-        waiting = sum(1 for waiter in self._line if waiter.shelf is shelf)
-        free = max(0, self.max_workers - self._busy)
-        shelf.restock(self._spares, min(waiting, free))
+        free = max(0, self.max_workers - len(self._taken))
+        shelf.restock(self._spares, min(self._line.count(shelf), free))
 
-    def _hand_out(self, worker: Worker) -> None:
-        self._busy += 1
-        self._taken.add(worker)
-        self.counts.calls += 1
+    def _lease(self, shelf: Shelf, handler: Handler) -> Lease | None:
+        """Take a spare off the shelf; until it is among the taken, an interruption kills it and costs nothing else."""
+        lease = shelf.pop(handler)
+        if lease is not None:
+            self._taken[lease.worker] = weakref.ref(lease)
+            self.counts.calls += 1
+        return lease
 
     def _serve_line(self) -> None:
         """Give free slots to those who wait, in order, as far as their shelves have spares."""
-        for waiter in list(self._line):
-            if self._busy >= self.max_workers:
+        for waiter in self._line:
+            if len(self._taken) >= self.max_workers:
                 return
-            worker = waiter.shelf.pop(waiter.handler)
-            if worker is None:
-                continue
-            self._line.remove(waiter)
-            self._hand_out(worker)
-            self._answer(waiter, worker)
-
-    def _answer(self, waiter: Waiter, what: "Worker | Refusal") -> None:
-        waiter.is_done = True
-        waiter.deliver(what)
-
-    def _refuse(self, shelf: Shelf, key: str | None, verdict: Verdict, detail: str) -> None:
-        for waiter in list(self._line):
-            if waiter.shelf is shelf and key in (None, waiter.handler.key):
-                self._line.remove(waiter)
-                self._answer(waiter, Refusal(verdict, detail))
+            lease = self._lease(waiter.shelf, waiter.handler)
+            if lease is not None:
+                self._line.answer(waiter, lease)
 
     # -- the keeper's callbacks, with the lock held ----------------------------------------------------------------
 
@@ -291,7 +261,7 @@ class Engine:
         shelf.failures[key] = error
         if zygote is not None:
             zygote.forget(shelf.handlers[key])
-        self._refuse(shelf, key, Verdict.PRELOAD, error)
+        self._line.refuse(shelf, key, Verdict.PRELOAD, error)
 
     def _split_threaded(self, shelf: Shelf, zygote: Zygote, key: str) -> None:
         """Run a handler whose import starts threads in a process of its own for each call: forking is not safe."""
@@ -304,10 +274,10 @@ class Engine:
         single = self._single_shelf(shelf.handlers[key])
         for waiter in waiters:
             waiter.shelf = single
-            self._start(single)
+            self._want(single)
         self._end(zygote)
         if shelf.usable():
-            self._start(shelf)
+            self._want(shelf)
 
     def _retire_replaced(self, shelf: Shelf) -> None:
         if shelf.single:
@@ -342,7 +312,7 @@ class Engine:
             return
         zygote.stillborn = 0
         shelf.last_problem = f"workers end before they are ready ({describe_exit(status)})"
-        self._refuse(shelf, None, Verdict.NO_SANDBOX, shelf.last_problem)
+        self._line.refuse(shelf, None, Verdict.NO_SANDBOX, shelf.last_problem)
 
     def _on_death(self, worker: Worker) -> None:
         shelf, zygote = self._workers.pop(worker)
@@ -358,9 +328,7 @@ class Engine:
 
     def _bury(self, worker: Worker) -> None:
         worker.mark_dead()
-        if worker in self._taken:
-            self._taken.discard(worker)
-            self._busy -= 1
+        self._taken.pop(worker, None)
 
     def _on_zygote_lost(self, shelf: Shelf, zygote: Zygote) -> None:
         was_ready = zygote.ready is not None
@@ -378,17 +346,45 @@ class Engine:
         self._start_again(shelf)
 
     def _start_again(self, shelf: Shelf) -> None:
-        if not any(waiter.shelf is shelf for waiter in self._line):
+        if not self._line.count(shelf):
             return
         if shelf.broken_starts >= MOST_BROKEN_STARTS:
-            self._refuse(shelf, None, Verdict.NO_SANDBOX, shelf.last_problem)
+            self._line.refuse(shelf, None, Verdict.NO_SANDBOX, shelf.last_problem)
             return
-        try:
-            self._start(shelf)
-        except Refusal as refusal:
-            self._refuse(shelf, None, refusal.verdict, refusal.detail)
+        self._want(shelf)
 
-    def _check_loading(self) -> float | None:
+    def _tend(self) -> float | None:
+        """Start and end what has been asked for; return in how many seconds to look again, `None` for never."""
+        while self._unwanted:
+            self._end(self._unwanted.pop())
+        self._end_late()
+        for shelf in list(self._shelves.values()):
+            while shelf.wanted:
+                shelf.wanted -= 1
+                self._start(shelf)
+        if self._line:
+            self._reclaim()
+            self._serve_line()
+        starts = [zygote.started for zygote in self._zygotes if zygote.ready is None]
+        return max(0.01, min(starts) + self._preload_s - time.monotonic()) if starts else None
+
+    def _reclaim(self) -> None:
+        """Kill workers whose lease is gone: Python drops an exception that strikes at the start of a `__del__`."""
+        for worker in [worker for worker, lease in self._taken.items() if lease() is None]:
+            worker.kill()
+            worker.release()
+
+    def _start(self, shelf: Shelf) -> None:
+        try:
+            zygote = shelf.start()
+        except OSError as error:
+            self._line.refuse(shelf, None, Verdict.NO_SANDBOX, f"a zygote could not be started: {error.strerror}")
+            return
+        self.counts.zygote_starts += 1
+        self._zygotes[zygote] = shelf
+        self._keeper.watch(zygote.process.fileno(), lambda: self._on_zygote(shelf, zygote))
+
+    def _end_late(self) -> None:
         """End zygotes whose preload has run past its deadline, and put the handler it hangs in out of service."""
         late = time.monotonic() - self._preload_s
         for zygote, shelf in list(self._zygotes.items()):
@@ -401,8 +397,6 @@ class Engine:
                 shelf.mark_broken("a zygote did not get ready in time")
             self._end(zygote)
             self._start_again(shelf)
-        starts = [zygote.started for zygote in self._zygotes if zygote.ready is None]
-        return max(0.01, min(starts) + self._preload_s - time.monotonic()) if starts else None
 
     def _end(self, zygote: Zygote) -> None:
         """End a zygote with everything under it; its taken workers are lost, its spares forgotten."""
@@ -447,7 +441,7 @@ class Engine:
         """Return counts of now: busy, spares, waiting, zygotes."""
         with self._lock:
             return {
-                "busy": self._busy,
+                "busy": len(self._taken),
                 "spares": sum(len(shelf.spares) for shelf in self._shelves.values()),
                 "waiting": len(self._line),
                 "zygotes": len(self._zygotes),
@@ -459,9 +453,7 @@ class Engine:
             if self._is_closed:
                 return
             self._is_closed = True
-            for waiter in list(self._line):
-                self._answer(waiter, Refusal(Verdict.CANCELLED, "the sandbox was closed"))
-            self._line.clear()
+            self._line.refuse(None, None, Verdict.CANCELLED, "the sandbox was closed")
             for zygote in list(self._zygotes):
                 self._end(zygote)
         self._keeper.stop()

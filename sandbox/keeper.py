@@ -5,6 +5,7 @@ import os
 import selectors
 import threading
 from collections.abc import Callable
+from typing import Any
 
 Callback = Callable[[], None]
 
@@ -72,17 +73,19 @@ class Keeper:
                 if self._is_stopping:
                     return
                 for key, _ in events:
-                    self._call(key)
-                patience = self._check()
-
-    def _call(self, key: selectors.SelectorKey) -> None:
-        # A callback of this round may have closed the descriptor, and another may have got its number.
-        current = self._selector.get_map().get(key.fd)
-        if current is not None and current.data is key.data:
-            try:
-                key.data()
-            except Exception:  # our own bug: everybody else's calls must not hang for it
-                logging.getLogger("sandbox").exception("the keeper goes on after an error")
+                    # A callback of this round may have closed the descriptor, and another may have got its number.
+                    current = self._selector.get_map().get(key.fd)
+                    if current is not None and current.data is key.data:
+                        _guarded(key.data)
+                patience = _guarded(self._check)
 
     def _drain_wakes(self) -> None:
         os.read(self._wake_read, 4096)
+
+
+def _guarded(function: Callable[[], Any]) -> Any:
+    try:
+        return function()
+    except Exception:  # our own bug: everybody else's calls must not hang for it
+        logging.getLogger("sandbox").exception("the keeper goes on after an error")
+        return None

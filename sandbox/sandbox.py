@@ -14,13 +14,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sandbox import drive, probing, wire
-from sandbox.engine import Engine, Waiter
+from sandbox.engine import Engine
 from sandbox.errors import SandboxUnavailable
 from sandbox.handlers import Handler
 from sandbox.limits import Limits
+from sandbox.line import Waiter
 from sandbox.model import Outcome, Verdict
 from sandbox.shelf import ZYGOTE, Means
-from sandbox.spare import Refusal, Worker
+from sandbox.spare import Lease, Refusal, Worker
 from sandbox.supervise import Supervision
 
 SPARES = 4
@@ -133,16 +134,16 @@ class Sandbox:
                 return self._count(call.finish(await drive.run_async(session)))
         return self._count(call.refused(Refusal(Verdict.NO_SANDBOX, "workers end before they can be used")))
 
-    def _wait_worker(self, call: "_Call") -> Worker:
-        arrived: list[Worker | Refusal] = []  # kept apart from the queue: an interruption never loses a worker
+    def _wait_worker(self, call: "_Call") -> Lease:
+        arrived: list[Lease | Refusal] = []  # kept apart from the queue: an interrupted wait never loses a worker
         bell: queue.SimpleQueue[None] = queue.SimpleQueue()
 
-        def deliver(what: Worker | Refusal) -> None:
+        def deliver(what: Lease | Refusal) -> None:
             arrived.append(what)
             bell.put(None)
 
         taken = self._engine.take(call.handler, deliver)
-        if isinstance(taken, Worker):
+        if isinstance(taken, Lease):
             return taken
         try:
             while not arrived:
@@ -154,12 +155,12 @@ class Sandbox:
             if not self._engine.leave_line(taken) and arrived:
                 self._give_back(arrived[0])
             raise
-        return _worker_of(arrived[0])
+        return _lease_of(arrived[0])
 
-    async def _await_worker(self, call: "_Call") -> Worker:
+    async def _await_worker(self, call: "_Call") -> Lease:
         loop = asyncio.get_running_loop()
-        delivered: asyncio.Future[Worker | Refusal] = loop.create_future()
-        late: list[Worker | Refusal] = []
+        delivered: asyncio.Future[Lease | Refusal] = loop.create_future()
+        late: list[Lease | Refusal] = []
 
         def arrive() -> None:
             if delivered.cancelled():
@@ -167,7 +168,7 @@ class Sandbox:
             elif not delivered.done():
                 delivered.set_result(late[0])
 
-        def deliver(what: Worker | Refusal) -> None:
+        def deliver(what: Lease | Refusal) -> None:
             late.append(what)
             try:
                 loop.call_soon_threadsafe(arrive)
@@ -175,7 +176,7 @@ class Sandbox:
                 self._give_back(what)
 
         taken = self._engine.take(call.handler, deliver)
-        if isinstance(taken, Worker):
+        if isinstance(taken, Lease):
             return taken
         try:
             while not delivered.done():
@@ -190,7 +191,7 @@ class Sandbox:
                 self._give_back(delivered.result())
             delivered.cancel()
             raise
-        return _worker_of(delivered.result())
+        return _lease_of(delivered.result())
 
     def _patience(self, call: "_Call") -> float:
         patience = call.limits.queue_s
@@ -201,8 +202,8 @@ class Sandbox:
         out_of_time = call.until is not None and time.monotonic() >= call.until
         return not out_of_time and self._engine.is_loading(waiter)
 
-    def _give_back(self, what: "Worker | Refusal") -> None:
-        if isinstance(what, Worker):
+    def _give_back(self, what: "Lease | Refusal") -> None:
+        if isinstance(what, Lease):
             self._engine.put_back(what)
 
     def _count(self, outcome: Outcome) -> Outcome:
@@ -273,13 +274,13 @@ class _Call:
         if pickled:
             self._order["pickled"] = True
 
-    def open(self, worker: Worker) -> drive.Session | None:
+    def open(self, lease: Lease) -> drive.Session | None:
         """Put the limits in force and begin; `None` if the worker turns out to be dead."""
+        worker = lease.worker
         try:
             self._in_force = worker.lower_limits(self.limits)
         except OSError:
-            worker.kill()
-            worker.release()
+            lease.give_up()
             return None
         self._worker = worker
         own_limits = worker.own_limits(self.limits)
@@ -290,7 +291,7 @@ class _Call:
             job += wire.frame(wire.VALUE, self._pickled)
         started = time.monotonic()
         self._queued_s = started - self.arrived
-        return drive.Session(worker, Supervision(self.limits, started, self.until), job)
+        return drive.Session(lease, Supervision(self.limits, started, self.until), job)
 
     def finish(self, outcome: Outcome) -> Outcome:
         """Add the receipt and the queue time."""
@@ -309,7 +310,7 @@ def _no_worker_free() -> Refusal:
     return Refusal(Verdict.OVERLOADED, "no worker was free in time")
 
 
-def _worker_of(what: "Worker | Refusal") -> Worker:
+def _lease_of(what: "Lease | Refusal") -> Lease:
     if isinstance(what, Refusal):
         raise what
     return what

@@ -10,7 +10,7 @@ from sandbox.confine import Plan
 from sandbox.handlers import Handler
 from sandbox.launcher import ZygoteProcess
 from sandbox.model import Receipt
-from sandbox.spare import Worker
+from sandbox.spare import Lease, Worker
 
 RENEW_FORKS = 10_000
 RENEW_S = 900.0
@@ -85,8 +85,8 @@ class Zygote:
 
     def request(self, count: int) -> None:
         """Ask for `count` more workers."""
-        self.pending += count
         self.process.request_workers(count)
+        self.pending += count  # afterwards: if an interruption comes between, there is a spare too many, never too few
 
     @property
     def is_worn(self) -> bool:
@@ -112,6 +112,7 @@ class Shelf:
         self.broken_at = 0.0
         self.last_problem = ""
         self.last_used = time.monotonic()
+        self.wanted = 0  # zygotes that are still to be started
 
     def add(self, handlers: Iterable[Handler]) -> None:
         """Take in handlers; a zygote that has not loaded them is replaced at the next call of one."""
@@ -146,18 +147,16 @@ class Shelf:
     @property
     def is_loading(self) -> bool:
         """Ask whether the current zygote is not ready yet."""
-        return self.current is None or self.current.ready is None
+        return self.wanted > 0 or self.current is None or self.current.ready is None
 
-    def pop(self, handler: Handler) -> Worker | None:
+    def pop(self, handler: Handler) -> Lease | None:
         """Take a spare that has loaded `handler` and lives."""
-        for _ in range(len(self.spares)):
-            worker = self.spares.popleft()
-            if worker.is_dead:
-                worker.release()
-                continue
-            if self._has_loaded(worker, handler):
-                return worker
-            self.spares.append(worker)
+        for worker in list(self.spares):
+            if worker.is_dead or self._has_loaded(worker, handler):
+                lease = Lease(worker)  # from here on it is never lost
+                self.spares.remove(worker)
+                if not worker.is_dead:
+                    return lease
         return None
 
     def _has_loaded(self, worker: Worker, handler: Handler) -> bool:

@@ -146,6 +146,27 @@ class Worker:
                 os.close(self.exit_fd)
 
 
+class Lease:
+    """Hold a worker that is out. If nobody is left to hold it, the worker is killed and its slot is free again."""
+
+    __slots__ = ("__weakref__", "is_over", "worker")
+
+    def __init__(self, worker: Worker) -> None:
+        self.worker = worker
+        self.is_over = False
+
+    def __del__(self) -> None:
+        """Kill what has been forgotten: an exception struck between two steps of whoever held it."""
+        if not self.is_over:
+            self.give_up()
+
+    def give_up(self) -> None:
+        """Kill the worker and close what the call used."""
+        self.worker.kill()
+        self.worker.release()
+        self.is_over = True
+
+
 class Refusal(Exception):
     """Say why no worker could be had; `verdict` is one of those that never started."""
 

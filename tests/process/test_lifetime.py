@@ -278,3 +278,48 @@ def test_a_worker_for_a_closed_loop_is_given_back(make_box, nothing_left):
         assert wait_until(lambda: box.statistics().busy == 0 and box.statistics().waiting == 0)
         task._log_destroy_pending = False
         del task
+
+
+INTERRUPTED = """
+import random, signal, sys, threading, time
+sys.path[:0] = {paths!r}
+import handlers_for_tests as handlers
+from sandbox import Limits, Sandbox
+
+def interrupt(number, frame):
+    raise KeyboardInterrupt
+
+box = Sandbox(max_workers=1, **{engine!r})
+assert box.run(handlers.add, {{"a": 1, "b": 1}}).ok
+signal.signal(signal.SIGALRM, interrupt)
+goes_on = True
+def compete():
+    while goes_on:
+        box.run(handlers.add, {{"a": 1, "b": 1}}, limits=Limits(queue_s=30))
+rival = threading.Thread(target=compete)
+rival.start()
+until, count = time.monotonic() + 5, 0
+while time.monotonic() < until:
+    try:
+        signal.setitimer(signal.ITIMER_REAL, random.uniform(0.0001, {span_s}))
+        box.run(handlers.add, {{"a": 1, "b": 1}})
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        count += 1
+signal.signal(signal.SIGALRM, signal.SIG_IGN)
+goes_on = False
+rival.join()
+for _ in range(5):
+    outcome = box.run(handlers.add, {{"a": 1, "b": 1}})
+    assert outcome.ok, outcome
+box.close()
+print(count > 20, flush=True)
+"""
+
+
+def test_interruptions_at_any_moment_lose_no_slot(engine):
+    """With a single slot, an exception that a signal's handler raises anywhere in a call costs that call alone."""
+    paths = [HERE, *[path for path in sys.path if path]]
+    script = INTERRUPTED.format(engine=engine, paths=paths, span_s=0.1 if engine else 0.006)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr[-2000:]
