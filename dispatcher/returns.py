@@ -10,6 +10,7 @@ from typing import Any, get_args, get_origin
 import pydantic
 from pydantic_core import SchemaValidator, ValidationError
 
+from dispatcher.schema.ambiguity import WORDS, find_ambiguity
 from dispatcher.schema.core_schema import build
 from dispatcher.schema.host_code import find_code
 from dispatcher.schema.pointer import join
@@ -61,6 +62,14 @@ def build_return_check(function: Callable[..., Any], tool: str) -> ReturnCheck |
         schema = adapter.core_schema
         if find_code(schema) is not None:
             return None  # it would run the tool's own code; its model has built itself in the worker already
+        _refuse_ambiguity(adapter)
         return ReturnCheck(build(schema))
     except Exception as error:
         raise ValueError(f"tool {tool!r}: its return annotation cannot be checked: {str(error)[:200]}") from None
+
+
+def _refuse_ambiguity(adapter: "pydantic.TypeAdapter[Any]") -> None:
+    """Refuse a type whose check a hostile result could make exponential: here nothing bounds its time."""
+    ambiguous = find_ambiguity(adapter.json_schema(), is_typed=True)
+    if ambiguous is not None:
+        raise ValueError(f"at {ambiguous} it {WORDS}; give its forms a discriminator")

@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+import sandbox.sandbox
 from sandbox import Sandbox
 
 # One suite, both engines; the portable one builds no walls and has to be asked for by its tier.
@@ -28,9 +29,19 @@ def left_over() -> tuple[set[int], set[str]]:
     return children, {thread.name for thread in threading.enumerate()}
 
 
+def is_at_rest():
+    """Ask whether no sandbox of an outer fixture still has a process or a descriptor on its way."""
+    engines = [box._engine for box in list(sandbox.sandbox._open)]
+    zygotes = [zygote for engine in engines for zygote in list(engine._zygotes)]
+    return not any(engine._taken for engine in engines) and all(z.ready and not z.pending for z in zygotes)
+
+
 @pytest.fixture
 def nothing_left():
-    """Fail the test that leaves a child, a thread or a descriptor behind, after a second of grace."""
+    """Fail the test that leaves a child, a thread or a descriptor behind, after a few seconds of grace."""
+    deadline = time.monotonic() + 20
+    while not is_at_rest() and time.monotonic() < deadline:
+        threading.Event().wait(0.02)
     gc.collect()
     before, descriptors = left_over(), open_descriptors()
     yield

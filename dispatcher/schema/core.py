@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dispatcher.faults import Problem
-from dispatcher.schema import wording
+from dispatcher.schema import ambiguity, wording
 from dispatcher.schema.patterns import compile_pattern
 from dispatcher.schema.pointer import join, split
 
@@ -40,6 +40,9 @@ class CoreValidator:
         if types != ["object"]:
             raise self._error("/type", 'the root must be an object: say "type": "object"')
         self._root = root
+        ambiguous = ambiguity.find_ambiguity(self.schema)
+        if ambiguous is not None:
+            raise self._error(ambiguous, f"it {ambiguity.WORDS}; let one form lead back to it")
 
     def validate(self, value: Any) -> tuple[Problem, ...]:
         """Return the problems in C14's order, none for a valid value."""

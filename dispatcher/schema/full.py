@@ -4,21 +4,13 @@ Patterns run in its linear regex engine; its retriever refuses every reference t
 """
 
 import copy
-from collections.abc import Iterator
 from typing import Any
 
 from dispatcher.faults import Problem
-from dispatcher.schema import wording
-from dispatcher.schema.order import in_order
-from dispatcher.schema.pointer import join
+from dispatcher.schema import ambiguity
+from dispatcher.schema.full_errors import rewrite_errors
 
 _DEEPEST = 64
-_RENAMED = {
-    "constant": "const",
-    "oneOfNotValid": "oneOf",
-    "oneOfMultipleValid": "oneOf",
-    "falseSchema": "additionalProperties",
-}
 
 
 class FullValidator:
@@ -35,14 +27,13 @@ class FullValidator:
         if self.schema.get("type") != "object":
             raise ValueError(f'tool {tool!r}: schema /type: the root must be an object: say "type": "object"')
         self._validator = _build(self.schema, tool)
+        ambiguous = ambiguity.find_ambiguity(self.schema)
+        if ambiguous is not None:
+            raise ValueError(f"tool {tool!r}: schema {ambiguous}: it {ambiguity.WORDS}; let one form lead back to it")
 
     def validate(self, value: Any) -> tuple[Problem, ...]:
         """Return the problems, at most one a node, in the core dialect's order where both know the keyword."""
-        found: dict[str, Problem] = {}
-        for error in self._validator.iter_errors(value):
-            for problem in _problems(error):
-                found.setdefault(problem.path, problem)
-        return in_order(tuple(found.values()), self.schema, value)
+        return rewrite_errors(self._validator.iter_errors(value), self.schema, value)
 
 
 def _check_depth(schema: dict[str, Any], tool: str) -> None:
@@ -74,33 +65,3 @@ def _build(schema: dict[str, Any], tool: str) -> Any:
         where = "".join(f"/{part}" for part in getattr(error, "instance_path", None) or ())
         said = str(getattr(error, "message", error)).splitlines()[0][:300]
         raise ValueError(f"tool {tool!r}: schema {where or '(root)'}: {said}") from None
-
-
-def _problems(error: Any) -> Iterator[Problem]:
-    path = ""
-    for part in error.instance_path:
-        path = join(path, part)
-    keyword = _RENAMED.get(error.kind.name, error.kind.name)
-    value = error.instance
-    if keyword == "required":
-        yield wording.missing(join(path, error.kind.property))
-    elif keyword in ("additionalProperties", "unevaluatedProperties") and hasattr(error.kind, "unexpected"):
-        for name in error.kind.unexpected:
-            got = value.get(name) if isinstance(value, dict) else value
-            message = "Extra inputs are not permitted"
-            yield Problem(path=join(path, name), keyword=keyword, message=message, got=got)
-    elif keyword == "type":
-        types = error.kind.types if isinstance(error.kind.types, list) else [error.kind.types]
-        yield wording.wrong_type(path, [str(name) for name in types], value)
-    elif keyword == "enum":
-        options = error.kind.options if hasattr(error.kind, "options") else []
-        yield wording.not_in_enum(path, list(options) or ["one of the allowed values"], value)
-    else:
-        yield _bounded(path, keyword, error, value)
-
-
-def _bounded(path: str, keyword: str, error: Any, value: Any) -> Problem:
-    bound = getattr(error.kind, "limit", getattr(error.kind, "pattern", None))
-    if bound is not None:
-        return wording.out_of_bounds(path, keyword, bound, value)
-    return Problem(path=path, keyword=keyword, message=f"Input does not satisfy {keyword}", got=value)

@@ -33,7 +33,7 @@ def _rank(problem: Problem, schema: Mapping[str, Any], value: Any) -> list[tuple
 def _step(forms: walk.Forms, here: Any, part: str, keyword: str) -> tuple[int, int]:
     if isinstance(here, list):
         return (1, int(part) if part.isdigit() else 0)
-    if keyword == "required":
+    if keyword in ("required", "dependentRequired"):
         return (0, _index(walk.required_of(forms), part))
     properties = walk.properties_of(forms)
     if part in properties and keyword not in _UNKNOWN:

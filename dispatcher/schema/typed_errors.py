@@ -102,7 +102,8 @@ def _wrong_value(error: Any, path: str, got: Any, forms: walk.Forms) -> Problem:
     if kind in ("literal_error", "enum"):
         return _choice(error, path, got, walk.choices_of(forms))
     if kind == UNION or kind in _TYPES:
-        return _union(path, got, forms)
+        types = [str(form["type"]) for form in forms if isinstance(form.get("type"), str)]
+        return wording.union(path, types, got)
     if kind in _TAGS:
         return _tag(error, path, got, forms)
     return _other(error, path, got, forms)
@@ -170,15 +171,6 @@ def _choice(error: Any, path: str, got: Any, allowed: list[Any]) -> Problem:
     return wording.not_in_enum(path, allowed, got, "enum" if wording.type_name(got) in types else "type")
 
 
-def _union(path: str, got: Any, forms: walk.Forms) -> Problem:
-    """Say the types that a value may have."""
-    types = list(dict.fromkeys(str(form["type"]) for form in forms if isinstance(form.get("type"), str)))
-    message = "Input should match one of the allowed forms"
-    if types and wording.type_name(got) not in types:
-        message = wording.wrong_type(path, types, got).message
-    return Problem(path=path, keyword="anyOf", message=message, expected=types or None, got=got)
-
-
 def _tag(error: Any, path: str, got: Any, forms: walk.Forms) -> Problem:
     """Say the values that a discriminator may have."""
     about = walk.first_of(forms, "discriminator") or {}
@@ -202,8 +194,4 @@ def _words(error: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a bound as JSON has it: pydantic makes 0.0 of the 0 of a float's bound."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
     return value if isinstance(value, str | int | float | bool | None) else str(value)
-

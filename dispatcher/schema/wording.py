@@ -40,11 +40,20 @@ def missing(path: str) -> Problem:
     return Problem(path=path, keyword="required", message="Field required", got=MISSING)
 
 
-def unknown(path: str, known: Sequence[str], got: Any) -> Problem:
+def unknown(path: str, known: Sequence[str], got: Any, keyword: str = "additionalProperties") -> Problem:
     """Say that a property is not one of the schema's."""
     message = "Extra inputs are not permitted"
-    expected = list(known[:SHOWN_NAMES])
-    return Problem(path=path, keyword="additionalProperties", message=message, expected=expected, got=got)
+    return Problem(path=path, keyword=keyword, message=message, expected=list(known[:SHOWN_NAMES]), got=got)
+
+
+def union(path: str, types: Sequence[str], got: Any, keyword: str = "anyOf") -> Problem:
+    """Say that a value fits no form, or more than one where only one may fit; `types` are those of the forms."""
+    known = list(dict.fromkeys(types))
+    if known and type_name(got) not in known:
+        message = wrong_type(path, known, got).message
+    else:
+        message = f"Input should match {'exactly ' if keyword == 'oneOf' else ''}one of the allowed forms"
+    return Problem(path=path, keyword=keyword, message=message, expected=known or None, got=got)
 
 
 _BOUNDS = {
@@ -65,6 +74,8 @@ _BOUNDS = {
 
 def out_of_bounds(path: str, keyword: str, bound: Any, got: Any) -> Problem:
     """Say that a bound, a length or a pattern is not kept."""
+    if isinstance(bound, float) and abs(bound) < 2**53 and bound.is_integer():  # pydantic has 0.0 for a float's bound of 0
+        bound = int(bound)
     template = _BOUNDS.get(keyword, f"Input does not satisfy {keyword}")
     message = template.format(bound, s="" if bound == 1 else "s")
     return Problem(path=path, keyword=keyword, message=message, expected=bound, got=got)
