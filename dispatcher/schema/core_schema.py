@@ -33,6 +33,8 @@ def rewrite(node: Any) -> Any:
         return copied | {"keys_schema": _as_key(key if key["type"] in _CHOICES else copied["keys_schema"])}
     if copied.get("type") == "union":
         return copied | {"custom_error_type": UNION, "custom_error_message": "no form fits"}
+    if copied.get("type") == "function-plain" and _name_of(copied).startswith("IPvAny"):
+        return copied | {"type": "function-after", "schema": {"type": "str"}}  # else it takes true for 0.0.0.1
     if copied.get("type") == "str" and isinstance(copied.get("pattern"), str):
         return _with_pattern(copied)
     if copied.get("type") == "literal":
@@ -51,6 +53,10 @@ def build(core_schema: Any) -> SchemaValidator:
         return SchemaValidator(rewritten, _use_prebuilt=False)
     except TypeError:  # an older pydantic-core, which never takes prebuilt parts
         return SchemaValidator(rewritten)
+
+
+def _name_of(node: dict[str, Any]) -> str:
+    return str(getattr(node["function"]["function"], "__qualname__", ""))
 
 
 def _with_pattern(node: dict[str, Any]) -> dict[str, Any]:

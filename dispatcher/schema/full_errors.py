@@ -72,7 +72,7 @@ def _place(error: Any, schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], st
 
 def _never(path: str, keyword: str, got: Any) -> Problem:
     """Say that nothing may be where the schema is `false`."""
-    if path.rpartition("/")[2].isdigit() and keyword in ("items", "prefixItems"):
+    if keyword in ("items", "prefixItems"):
         return Problem(path=path, keyword="items", message=_WORDS["items"], got=got)
     return wording.unknown(path, [], got)
 

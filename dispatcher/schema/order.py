@@ -5,7 +5,7 @@ from typing import Any
 
 from dispatcher.faults import Problem
 from dispatcher.schema import walk
-from dispatcher.schema.pointer import split
+from dispatcher.schema.pointer import index_in, split
 
 _UNKNOWN = ("additionalProperties", "unevaluatedProperties")
 
@@ -32,7 +32,7 @@ def _rank(problem: Problem, schema: Mapping[str, Any], value: Any) -> list[tuple
 
 def _step(forms: walk.Forms, here: Any, part: str, keyword: str) -> tuple[int, int]:
     if isinstance(here, list):
-        return (1, int(part) if part.isdigit() else 0)
+        return (1, index_in(part, len(here)) or 0)
     if keyword in ("required", "dependentRequired"):
         return (0, _index(walk.required_of(forms), part))
     properties = walk.properties_of(forms)
@@ -48,6 +48,5 @@ def _index(names: list[str], name: str) -> int:
 def _value(here: Any, part: str) -> Any:
     if isinstance(here, dict):
         return here.get(part)
-    if isinstance(here, list) and part.isdigit() and int(part) < len(here):
-        return here[int(part)]
-    return None
+    index = index_in(part, len(here)) if isinstance(here, list) else None
+    return None if index is None else here[index]

@@ -24,3 +24,10 @@ def first_field(pointer: str) -> str | None:
     """Return the top-level name that a pointer goes through, `None` for the root."""
     parts = split(pointer)
     return parts[0] if parts else None
+
+
+def index_in(part: str, count: int) -> int | None:
+    """Return a segment as the index of an array of `count` items, `None` if it is none: any text may be a segment."""
+    if not (part.isascii() and part.isdigit()) or len(part) > len(str(count)):
+        return None
+    return int(part) if int(part) < count else None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dispatcher.schema.pointer import split
+from dispatcher.schema.pointer import index_in, split
 
 Forms = Sequence[Mapping[str, Any]]
 _MOST = 64
@@ -88,7 +88,8 @@ def _named(form: Mapping[str, Any], part: str) -> Iterator[Any]:
         yield properties[part]
         return
     prefix = form.get("prefixItems", ())
-    if part.isdigit() and int(part) < len(prefix):
-        yield prefix[int(part)]
+    index = index_in(part, len(prefix))
+    if index is not None:
+        yield prefix[index]
         return
     yield form.get("items") if "items" in form else form.get("additionalProperties")

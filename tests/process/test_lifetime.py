@@ -192,7 +192,8 @@ def test_the_async_path_uses_no_thread_a_call(make_box, nothing_left):
 
     async def main():
         with make_box(max_workers=8) as box:
-            jobs = [box.run_async(handlers.add, {"a": index, "b": 0}) for index in range(50)]
+            patient = Limits(queue_s=60)
+            jobs = [box.run_async(handlers.add, {"a": index, "b": 0}, limits=patient) for index in range(50)]
             outcomes = asyncio.gather(*jobs)
             await asyncio.sleep(0)
             names = {thread.name for thread in threading.enumerate()}

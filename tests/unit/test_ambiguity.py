@@ -2,7 +2,7 @@
 
 import json
 import time
-from typing import Annotated, Literal, Union
+from typing import Annotated, Literal
 
 import pytest
 from pydantic import BaseModel, Field
@@ -70,12 +70,12 @@ def test_a_discriminator_chooses_in_typed_tools_only():
 
 class Left(BaseModel):
     kind: Literal["left"] = "left"
-    next: "Union[Left, Right, None]" = None
+    next: "Left | Right | None" = None
 
 
 class Right(BaseModel):
     kind: Literal["right"] = "right"
-    next: "Union[Left, Right, None]" = None
+    next: "Left | Right | None" = None
 
 
 class First(BaseModel):
