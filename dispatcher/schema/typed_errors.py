@@ -64,24 +64,24 @@ _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 def rewrite_errors(errors: Sequence[Any], data: Any, schema: Mapping[str, Any]) -> tuple[Problem, ...]:
     """Return the problems for pydantic's error list; `data` is what was validated, `schema` its JSON Schema."""
     problems: dict[str, Problem] = {}
+    steps = walk.Walk(schema)
     for error in errors:
-        problem = _problem(error, data, schema)
+        problem = _problem(error, data, steps)
         problems.setdefault(problem.path, problem)
     return in_order(tuple(problems.values()), schema, data)
 
 
-def _problem(error: Any, data: Any, schema: Mapping[str, Any]) -> Problem:
-    place = _follow(error, data, schema)
+def _problem(error: Any, data: Any, steps: walk.Walk) -> Problem:
+    place = _follow(error, data, steps)
     path, kind, got = place.path, error["type"], error.get("input", MISSING)
     if place.inside:
         return _inner(place, error)
     if kind == "missing":
-        return _missing(path, place.parent, schema)
+        return _missing(place)
     if kind == KEY:
         return Problem(path=path, keyword="propertyNames", message=_words(error), got=got)
     if kind in _UNKNOWN:
-        known = walk.properties_of(walk.forms_at(schema, path.rpartition("/")[0]))
-        return wording.unknown(path, known, got)
+        return wording.unknown(path, walk.properties_of(place.parent_forms), got)
     return _wrong_value(error, path, got, place.forms)
 
 
@@ -117,6 +117,7 @@ class _Place:
     value: Any
     parent: Any
     forms: walk.Forms
+    parent_forms: walk.Forms
     inside: tuple[Any, ...] = ()
 
 
@@ -124,16 +125,18 @@ def _is_of_tags(got: Any, forms: walk.Forms) -> bool:
     return not isinstance(got, dict) and walk.first_of(forms, "discriminator") is not None
 
 
-def _follow(error: Any, data: Any, schema: Mapping[str, Any]) -> _Place:
-    steps = error["loc"][:-1] if error["type"] == KEY else error["loc"]
-    path, here, parent, forms = "", data, data, walk.forms_of(schema, schema)
-    for index, step in enumerate(steps):
-        is_last = index == len(steps) - 1
+def _follow(error: Any, data: Any, steps: walk.Walk) -> _Place:
+    loc = error["loc"][:-1] if error["type"] == KEY else error["loc"]
+    path, here, parent, forms, parent_forms = "", data, data, steps.top, steps.top
+    inside: tuple[Any, ...] = ()
+    for index, step in enumerate(loc):
+        is_last = index == len(loc) - 1
         if _is_tag(step, here, forms) or not (_holds(here, step) or (is_last and isinstance(here, dict | list))):
-            return _Place(path=path, value=here, parent=parent, forms=forms, inside=tuple(steps[index:]))
+            inside = tuple(loc[index:])
+            break
         parent, here = here, here[step] if _holds(here, step) else MISSING
-        path, forms = join(path, step), walk.children_of(forms, str(step), schema)
-    return _Place(path=path, value=here, parent=parent, forms=forms)
+        path, parent_forms, forms = join(path, step), forms, steps.child(forms, str(step))
+    return _Place(path=path, value=here, parent=parent, forms=forms, parent_forms=parent_forms, inside=inside)
 
 
 def _is_tag(step: Any, here: Any, forms: walk.Forms) -> bool:
@@ -154,12 +157,12 @@ def _holds(here: Any, step: Any) -> bool:
     return isinstance(here, dict) and step in here
 
 
-def _missing(path: str, parent: Any, schema: Mapping[str, Any]) -> Problem:
-    if not isinstance(parent, list):
-        return wording.missing(path)
-    path = path.rpartition("/")[0]  # of a tuple
-    least = walk.first_of(walk.forms_at(schema, path), "minItems")
-    return wording.out_of_bounds(path, "minItems", least or len(parent) + 1, parent)
+def _missing(place: _Place) -> Problem:
+    if not isinstance(place.parent, list):
+        return wording.missing(place.path)
+    least = walk.first_of(place.parent_forms, "minItems")  # of a tuple
+    path = place.path.rpartition("/")[0]
+    return wording.out_of_bounds(path, "minItems", least or len(place.parent) + 1, place.parent)
 
 
 def _choice(error: Any, path: str, got: Any, allowed: list[Any]) -> Problem:

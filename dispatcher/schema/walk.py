@@ -18,21 +18,24 @@ def forms_of(node: Any, root: Mapping[str, Any]) -> Forms:
     return found
 
 
-def forms_at(root: Mapping[str, Any], pointer: str) -> Forms:
-    """Return the subschemas for the value at a JSON Pointer, none where the schema says nothing of it."""
-    forms = forms_of(root, root)
-    for part in split(pointer):
-        forms = children_of(forms, part, root)
-    return forms
+class Walk:
+    """Go down a schema, step by step; what was found once is found at once, for all items of an array alike."""
 
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self.top = forms_of(root, root)
+        self._root = root
+        self._known: dict[tuple[int, str | None], Forms] = {}
 
-def children_of(forms: Forms, part: str, root: Mapping[str, Any]) -> Forms:
-    """Return the subschemas for one property or item of a value that `forms` speak of."""
-    found: list[Mapping[str, Any]] = []
-    for form in forms:
-        for child in _named(form, part):
-            _collect(child, root, found)
-    return found
+    def child(self, forms: Forms, part: str) -> Forms:
+        """Return the subschemas for one property or item of a value that `forms`, found by this walk, speak of."""
+        key = (id(forms), part if any(_names(form, part) for form in forms) else None)
+        if key not in self._known:
+            found: list[Mapping[str, Any]] = []
+            for form in forms:
+                for child in _named(form, part):
+                    _collect(child, self._root, found)
+            self._known[key] = found
+        return self._known[key]
 
 
 def properties_of(forms: Forms) -> list[str]:
@@ -82,10 +85,13 @@ def _resolve(root: Any, pointer: str) -> Any:
     return root
 
 
+def _names(form: Mapping[str, Any], part: str) -> bool:
+    return part in form.get("properties", ()) or index_in(part, len(form.get("prefixItems", ()))) is not None
+
+
 def _named(form: Mapping[str, Any], part: str) -> Iterator[Any]:
-    properties = form.get("properties", {})
-    if part in properties:
-        yield properties[part]
+    if part in form.get("properties", ()):
+        yield form["properties"][part]
         return
     prefix = form.get("prefixItems", ())
     index = index_in(part, len(prefix))
