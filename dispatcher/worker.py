@@ -5,11 +5,11 @@ from typing import Any
 
 from dispatcher.context import ToolContext
 from dispatcher.errors import ToolError, report_of
+from sandbox.worker import Labelled, settle
 
 
-def invoke(function: Callable[..., Any], arguments: dict[str, Any], job: Any) -> dict[str, Any]:
-    """Return {"result": value} or {"report": a known problem}; let every other exception through."""
-    from sandbox.worker import settle
+def invoke(function: Callable[..., Any], arguments: dict[str, Any], job: Any) -> Labelled:
+    """Return the "result", or the "report" of a known problem; let every other exception through."""
 
     name = job.context.get("context_parameter")
     if name:
@@ -17,9 +17,9 @@ def invoke(function: Callable[..., Any], arguments: dict[str, Any], job: Any) ->
     try:
         result = settle(function(**arguments))
     except ToolError as error:
-        return {"report": error.to_report()}
+        return Labelled("report", error.to_report())
     report = report_of(result)
-    return {"report": report} if report is not None else {"result": result}
+    return Labelled("report", report) if report is not None else Labelled("result", result)
 
 
 def make_context(job: Any) -> ToolContext:

@@ -10,6 +10,7 @@ from typing import Any
 from dispatcher import worker
 from dispatcher.faults import Problem
 from dispatcher.schema.typed import TypedArguments, describe_function
+from sandbox.worker import Labelled
 
 
 @functools.cache
@@ -17,11 +18,11 @@ def _described(function: Callable[..., Any]) -> TypedArguments:
     return describe_function(function, "tool")
 
 
-def invoke(function: Callable[..., Any], arguments: dict[str, Any], job: Any) -> dict[str, Any]:
-    """Return {"invalid": problems} when the model refuses the arguments, else what `worker.invoke` returns."""
+def invoke(function: Callable[..., Any], arguments: dict[str, Any], job: Any) -> Labelled:
+    """Return the "invalid" problems when the model refuses the arguments, else what `worker.invoke` returns."""
     values, problems = _described(function).check(arguments)
     if problems:
-        return {"invalid": [_as_json(problem) for problem in problems[:64]]}
+        return Labelled("invalid", [_as_json(problem) for problem in problems[:64]])
     return worker.invoke(function, values, job)
 
 

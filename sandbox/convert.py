@@ -127,7 +127,7 @@ class _Walk:
             return self.convert(base, depth)
         converted = _known(value)
         if converted is not _UNKNOWN:
-            return self.convert(converted, depth + 1)
+            return self.convert(converted, depth)
         if hasattr(type(value), "__next__"):
             return self._items(iter(value), depth)
         raise Unconvertible("", _advice(value))

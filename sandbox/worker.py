@@ -49,6 +49,16 @@ class Job:
         write_all(self._reply, wire.frame(wire.PROGRESS, body))
 
 
+class Labelled:
+    """Let an adapter say what its answer is: it travels as `{label: value}`, and paths are those within `value`."""
+
+    __slots__ = ("label", "value")
+
+    def __init__(self, label: str, value: Any) -> None:
+        self.label = label
+        self.value = value
+
+
 def call_plainly(function: Callable[..., Any], arguments: dict[str, Any], job: Job) -> Any:
     """Call `function(**arguments)`, awaiting what is to be awaited: the adapter of a sandbox used alone."""
     return settle(function(**arguments))
@@ -95,7 +105,7 @@ def rehearse(reply: int, loaded: Loaded) -> None:
     job = Job(reply, request["context"], time.monotonic() + request["wall_s"], request["result_bytes"])
     for _ in range(2):
         value = call_plainly(_echo, request["arguments"], job)
-        wire.frame(wire.REPLY, b'{"ok":' + convert.encode_result(value, job.result_bytes) + b"}")
+        wire.frame(wire.REPLY, b'{"ok":' + _encode(Labelled("result", value), job.result_bytes) + b"}")
 
 
 def _echo(a: Any) -> Any:
@@ -136,13 +146,19 @@ def _answer(reply: int, request: tuple[dict[str, Any], bytes], loaded: Loaded) -
             _lower_own(order["limits"])
         function, adapter = loaded.get(order["handler"]) or _find_loaded(order["spec"])
         arguments = _unpickle(pickled) if order.get("pickled") else order["arguments"]
-        body = b'{"ok":' + convert.encode_result(adapter(function, arguments, job), job.result_bytes) + b"}"
+        body = b'{"ok":' + _encode(adapter(function, arguments, job), job.result_bytes) + b"}"
     except MemoryError:
         body = b""
     except BaseException as error:
         body = _failure_body(error)
     _flush()
     write_all(reply, wire.frame(wire.REPLY, body) if body else _OUT_OF_MEMORY)
+
+
+def _encode(answer: Any, limit_bytes: int) -> bytes:
+    if type(answer) is Labelled:
+        return b'{"%s":%s}' % (answer.label.encode(), convert.encode_result(answer.value, limit_bytes))
+    return convert.encode_result(answer, limit_bytes)
 
 
 def _lower_own(limits: dict[str, int]) -> None:
