@@ -107,9 +107,10 @@ def _check_stricter(code: str, spec: ErrorSpec, tool: str) -> None:
 
 def report_of(result: object) -> dict[str, Any] | None:
     """Return `result` if it is a handler's report of an error, `None` if it is data (C28)."""
-    if type(result) is dict and result.get("error") in CODES and result.keys() <= REPORT_KEYS:
-        return result
-    return None
+    if type(result) is not dict or not result.keys() <= REPORT_KEYS:
+        return None
+    code = result.get("error")
+    return result if isinstance(code, str) and code in CODES else None
 
 
 def resolve_report(report: Mapping[str, Any], errors: Mapping[str, ErrorSpec], effect: str) -> Fault:
@@ -121,9 +122,6 @@ def resolve_report(report: Mapping[str, Any], errors: Mapping[str, ErrorSpec], e
     reason = report.get("reason") if code == "denied" and report.get("reason") in HANDLER_DENIED_REASONS else None
     if code in (*UPSTREAM_ONLY, "rate_limited"):
         reason = "upstream"
-    retry_after = report.get("retry_after")
-    number = isinstance(retry_after, int | float) and not isinstance(retry_after, bool) and math.isfinite(retry_after)
-    wait = min(max(float(retry_after), 0.0), LONGEST_RETRY_AFTER_S) if number and retry_after is not None else None
     strict = spec.next or (
         "stop" if spec.retry is False and CODES[code].next_for(effect) in ("retry", "wait") else None
     )
@@ -133,10 +131,18 @@ def resolve_report(report: Mapping[str, Any], errors: Mapping[str, ErrorSpec], e
         hint=_text(report.get("hint")) or spec.hint,
         next=strict,
         path=_pointer(report),
-        retry_after=wait,
+        retry_after=_seconds(report.get("retry_after")),
         required_permission=_text(report.get("required_permission"))[:200] or None,
         **({"got": report["got"]} if "got" in report else {}),
     )
+
+
+def _seconds(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    return float(min(max(value, 0), LONGEST_RETRY_AFTER_S))
 
 
 def _text(value: object) -> str:

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from dispatcher import texts
-from dispatcher.caps import PATH_CHARACTERS, clean, json_size, longest_prefix, shorten_path, show, to_json_text
+from dispatcher.caps import (
+    PATH_CHARACTERS,
+    clean,
+    escape_controls,
+    json_size,
+    longest_prefix,
+    shorten_path,
+    show,
+    to_json_text,
+)
 from dispatcher.codes import CODES
 from dispatcher.facts import CallFacts, Timing, ToolFacts
 from dispatcher.faults import MISSING, Fault, Problem
@@ -18,6 +27,7 @@ from sandbox import Receipt
 ERROR_BYTES = 2_048
 ERRORS_SHOWN = 8
 HINT_CHARACTERS = 1_200
+_BREAKS = str.maketrans("\n\r\t", "   ")
 NO_TIMING = Timing()
 
 
@@ -226,7 +236,8 @@ def safe_path(path: str, limit: int = PATH_CHARACTERS) -> str:
 
 
 def _safe(text: str) -> str:
-    return str(clean(redact_text(text)[0]))
+    """Return one line of text without credentials and control characters."""
+    return str(clean(escape_controls(redact_text(text)[0].translate(_BREAKS))))
 
 
 def _hint(
