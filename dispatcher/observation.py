@@ -121,7 +121,7 @@ def render_success(
     if redact:
         result, redacted = redact_value(result, keys=False)
         if output is not None:
-            output, found = redact_text(output, assignments=False)
+            output, found = redact_text(clean(output), assignments=False)
             redacted += found
     result = clean(result)
     text = result if isinstance(result, str) else to_json_text(result)
