@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from dispatcher.faults import Fault, Problem, Reject
-from dispatcher.parse import MAX_DEPTH, MAX_DIGITS, invalid_json
+from dispatcher.invalid_json import MAX_DEPTH, MAX_DIGITS, invalid_json
 from dispatcher.schema.pointer import join
 
 _SURROGATE = re.compile("[\ud800-\udfff]")

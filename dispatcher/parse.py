@@ -10,21 +10,9 @@ from decimal import Decimal
 from typing import Any
 
 from dispatcher.faults import Fault, Problem, Reject
+from dispatcher.given import check_given
+from dispatcher.invalid_json import DEFAULT_BYTES, MAX_DEPTH, MAX_DIGITS, PHRASES, invalid_json
 
-MAX_DEPTH = 64
-MAX_DIGITS = 400
-DEFAULT_BYTES = 65_536
-
-PHRASES = {
-    "size": "Arguments are too large",
-    "depth": "Nested too deeply",
-    "syntax": "Invalid syntax",
-    "trailing_data": "Extra data after the value",
-    "number_size": "A number has too many digits",
-    "non_finite": "A number is not finite",
-    "surrogate": "A string contains a lone surrogate",
-    "duplicate_key": "Duplicate key in an object",
-}
 # The standard library's fixed messages, each with our own fixed phrase, whatever the Python version says.
 _FAULTS = (
     ("Expecting value", "Expecting value"),
@@ -54,8 +42,6 @@ def parse_arguments(raw: object, *, limit_bytes: int = DEFAULT_BYTES) -> dict[st
         return parse_arguments(_decode(bytes(raw), limit_bytes), limit_bytes=limit_bytes)
     if type(raw) is not dict:
         raise _not_an_object(raw)
-    from dispatcher.given import check_given
-
     return check_given(raw, limit_bytes)
 
 
@@ -76,11 +62,6 @@ def parse_json(text: str, *, limit_bytes: int, blank: Any = None) -> Any:
         if reason in notes:
             raise invalid_json(reason)
     return value
-
-
-def invalid_json(reason: str, phrase: str = "") -> Reject:
-    """Return the rejection for `reason`, with its fixed phrase."""
-    return Reject(Fault(code="invalid_json", reason=reason, hint=phrase or PHRASES[reason]))
 
 
 def _size(text: str) -> int:

@@ -13,7 +13,7 @@ from dispatcher.declaration import Checked, Tool, refused
 from dispatcher.declare import check_options, options_of
 from dispatcher.errors import ErrorSpec, catalogue
 from dispatcher.faults import Fault
-from dispatcher.parse import DEFAULT_BYTES
+from dispatcher.invalid_json import DEFAULT_BYTES
 from dispatcher.returns import build_return_check
 from dispatcher.schema.ambiguity import WORDS, find_ambiguity
 from dispatcher.schema.core import CoreValidator

@@ -7,7 +7,7 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
-from dispatcher.cli.main import DEFAULT_TOOLS, load_registry
+from dispatcher.cli.loading import DEFAULT_TOOLS, load_registry
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from dispatcher.cli.main import OK, UsageProblem, say
+from dispatcher.cli.talk import OK, UsageProblem, say
 from dispatcher.codes import table_rows
 
 

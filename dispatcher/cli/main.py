@@ -10,8 +10,20 @@ from typing import Annotated, Any
 
 import typer
 
-OK, FAILED, USAGE, NO_SANDBOX, BUG, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 3, 70, 130, 141
-DEFAULT_TOOLS = "tools:registry"
+from dispatcher.cli.loading import DEFAULT_TOOLS, load_registry
+from dispatcher.cli.talk import (
+    BUG,
+    CLOSED_PIPE,
+    FAILED,
+    INTERRUPTED,
+    NO_SANDBOX,
+    OK,
+    USAGE,
+    PipeClosed,
+    UsageProblem,
+    complain,
+    say,
+)
 
 app = typer.Typer(
     add_completion=False,
@@ -22,28 +34,6 @@ app = typer.Typer(
 )
 _AFTER_NAME = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 ToolsOption = Annotated[str, typer.Option("--tools", help="where the registry is, as module:attribute")]
-
-
-class UsageProblem(Exception):
-    """Say in one line what was wrong with how a command was called."""
-
-
-class PipeClosed(Exception):
-    """Say that nobody reads our results any more. Not an OSError: click would end the process with 1 for that."""
-
-
-def say(text: str) -> None:
-    """Write one line of results; raises `PipeClosed`."""
-    try:
-        sys.stdout.write(text + "\n")
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise PipeClosed from None
-
-
-def complain(text: str) -> None:
-    """Write one line for a person."""
-    sys.stderr.write(" ".join(f"dispatcher: {text}".split()) + "\n")
 
 
 @app.command(context_settings=_AFTER_NAME)
@@ -109,29 +99,6 @@ def demo() -> int:
     from dispatcher.cli import demo as script
 
     return OK if script.run() else FAILED
-
-
-def load_registry(place: str) -> Any:
-    """Return the registry at `module:attribute`; the current directory is importable, and its `tools` wins over ours."""
-    from importlib import import_module
-
-    from dispatcher import Registry
-
-    module, _, attribute = place.partition(":")
-    if not module or not attribute:
-        raise UsageProblem(f"--tools {place!r} must read module:attribute")
-    here = os.getcwd()
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        found: Any = import_module(module)
-        for part in attribute.split("."):
-            found = getattr(found, part)
-    except Exception as error:
-        raise UsageProblem(f"--tools {place!r} cannot be loaded: {type(error).__name__}: {error}") from error
-    if not isinstance(found, Registry):
-        raise UsageProblem(f"--tools {place!r} is {type(found).__name__}, not a Registry")
-    return found
 
 
 def open_dispatcher(place: str) -> Any:

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import IO, Any
 
 from dispatcher.caps import clean
-from dispatcher.cli.main import UsageProblem, say
+from dispatcher.cli.talk import UsageProblem, say
 from dispatcher.faults import Fault, Reject
 from dispatcher.parse import parse_json
 
