@@ -26,6 +26,8 @@ from sandbox.verdict import describe_exit
 
 EAGER_ZYGOTES = 4
 MOST_SHELVES = 32
+MOST_PASSING = 4  # of these, for handlers by value that nobody announced: each is used once or twice
+PASSING = "passing"
 MOST_STILLBORN = 8
 REST_S = 1.0  # after zygotes that broke at their start, this long before the next is tried
 
@@ -150,19 +152,20 @@ class Engine:
             self._handlers[handler.key] = handler
         group = handler.group
         if handler.kind == "value" and handler.key not in self._handlers:
-            group = ("value", handler.key)  # an unannounced one would make its neighbours' zygote start anew
+            group = (PASSING, handler.key)  # an unannounced one would make its neighbours' zygote start anew
         if group not in self._shelves:
-            self._forget_idle()
-            self._shelves[group] = Shelf(self.means, plan_for(self._found, handler.readable), self._preload)
+            self._forget_idle([key for key in self._shelves if key[0] == PASSING], MOST_PASSING)
+            self._forget_idle(list(self._shelves), MOST_SHELVES)
+            plan = plan_for(self._found, handler.readable)
+            self._shelves[group] = Shelf(self.means, plan, self._preload, is_passing=group[0] == PASSING)
         return self._shelves[group]
 
-    def _forget_idle(self) -> None:
-        while len(self._shelves) >= MOST_SHELVES:
-            idle = [key for key, shelf in self._shelves.items() if not self._is_used(shelf)]
-            if not idle:
-                return
-            oldest = min(idle, key=lambda key: self._shelves[key].last_used)
-            self._unwanted += self._shelves.pop(oldest).zygotes
+    def _forget_idle(self, groups: Sequence[tuple[object, ...]], most: int) -> None:
+        """Make room for one more among `groups`: those idle for longest go."""
+        idle = [key for key in groups if not self._is_used(self._shelves[key])]
+        idle.sort(key=lambda key: self._shelves[key].last_used)
+        for key in idle[: max(0, len(groups) - most + 1)]:
+            self._unwanted += self._shelves.pop(key).zygotes
             self._keeper.wake()
 
     def _is_used(self, shelf: Shelf) -> bool:
@@ -206,7 +209,7 @@ class Engine:
 
     def _restock(self, shelf: Shelf) -> None:
         free = max(0, self.max_workers - len(self._taken))
-        shelf.restock(self._spares, min(self._line.count(shelf), free))
+        shelf.restock(1 if shelf.is_passing else self._spares, min(self._line.count(shelf), free))
 
     def _lease(self, shelf: Shelf, handler: Handler) -> Lease | None:
         """Take a spare off the shelf; until it is among the taken, an interruption kills it and costs nothing else."""

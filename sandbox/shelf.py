@@ -97,11 +97,14 @@ class Zygote:
 class Shelf:
     """Hold the spares of handlers that may share a zygote, and why some of them cannot be used."""
 
-    def __init__(self, means: Means, plan: Plan, preload: Sequence[str], *, single: bool = False) -> None:
+    def __init__(
+        self, means: Means, plan: Plan, preload: Sequence[str], *, single: bool = False, is_passing: bool = False
+    ) -> None:
         self.means = means
         self.plan = plan
         self.preload = tuple(preload)
         self.single = single
+        self.is_passing = is_passing
         self.handlers: dict[str, Handler] = {}
         self.failures: dict[str, str] = {}
         self.threaded: set[str] = set()

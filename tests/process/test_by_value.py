@@ -5,6 +5,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 
 import handlers_for_tests as handlers
 import pytest
@@ -231,6 +232,14 @@ def test_captured_state_is_that_of_the_moment(make_box, nothing_left):
     assert (Counter.total, seen) == (0, [])
 
 
+def wait_until(condition, timeout_s=20.0):
+    """Wait for what the keeper does, which nobody is told of."""
+    deadline = time.monotonic() + timeout_s
+    while not condition() and time.monotonic() < deadline:
+        threading.Event().wait(0.01)
+    return condition()
+
+
 def captured(value):
     """Return a local function that closes over a value."""
 
@@ -256,3 +265,11 @@ def test_what_cannot_travel_is_named_with_its_remedy(tmp_path):
             with pytest.raises(ValueError, match="'value'") as caught:
                 Registry().register("t", schema, captured(value))
             assert "inside the handler" in str(caught.value), value
+
+
+def test_passing_functions_do_not_pile_up(make_box, nothing_left):
+    """A program that runs a new lambda each time keeps a few processes, not a set for each."""
+    with make_box() as box:
+        assert [box.run(captured(index)).value for index in range(9)] == [str(index) for index in range(9)]
+        assert wait_until(lambda: box.statistics().zygotes <= 4)
+        assert box.statistics().spares <= 4
