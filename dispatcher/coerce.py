@@ -51,7 +51,10 @@ def compile_coercions(coerce: Mapping[str, str | Sequence[str]] | None, schema: 
     plan = []
     for pointer, names in (coerce or {}).items():
         listed = (names,) if isinstance(names, str) else tuple(names)
-        segments = tuple(split(pointer))
+        try:
+            segments = tuple(split(pointer))
+        except ValueError as error:
+            raise ValueError(f"tool {tool!r}: coerce {pointer[:80]!r}: {error}") from None
         _check(pointer, listed, _types_at(schema, segments), tool)
         plan.append((segments, tuple(RULES[name][0] for name in listed)))
     return tuple(plan)

@@ -1,7 +1,7 @@
 """A tool: a declaration, and the check of arguments that goes with it. No process is involved here."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from dispatcher import coerce as coercion
@@ -50,15 +50,15 @@ class Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """Hold one registered tool; `schema` is what the model sees."""
+    """Hold one registered tool; `schema` is what the model sees. Printed it is its name and description."""
 
     name: str
     description: str
-    schema: dict[str, Any]
-    handler: Handler
-    coercions: coercion.Plan
-    validator: CoreValidator | FullValidator | None
-    typed: TypedArguments | None
+    schema: dict[str, Any] = field(repr=False)
+    handler: Handler = field(repr=False)
+    coercions: coercion.Plan = field(repr=False)
+    validator: CoreValidator | FullValidator | None = field(repr=False)
+    typed: TypedArguments | None = field(repr=False)
     limits: Limits | None
     errors: Mapping[str, ErrorSpec]
     effect: str
@@ -66,7 +66,7 @@ class Tool:
     validate_in: str
     show_output: bool
     redact_result: bool
-    returns: ReturnChecker | None
+    returns: ReturnChecker | None = field(repr=False)
     context_parameter: str | None
     dialect: str
 

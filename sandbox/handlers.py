@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MethodType
 from typing import Any
 
@@ -39,9 +39,9 @@ class Handler:
     module: str = ""
     qualname: str = ""
     origin: str | None = None
-    payload: bytes = b""
-    classes: frozenset[str] = frozenset()
-    origins: tuple[tuple[str, str], ...] = ()
+    payload: bytes = field(default=b"", repr=False)
+    classes: frozenset[str] = field(default=frozenset(), repr=False)
+    origins: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     readable: tuple[str, ...] = ()
     adapter: str = ADAPTER
     isolation: str | None = None
