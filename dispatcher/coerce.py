@@ -49,6 +49,8 @@ Plan = tuple[tuple[tuple[str, ...], tuple[Callable[[Any], Any], ...]], ...]
 def compile_coercions(coerce: Mapping[str, str | Sequence[str]] | None, schema: Mapping[str, Any], tool: str) -> Plan:
     """Return the plan for `coerce`, pointer → name or names; ValueError naming tool, pointer and remedy (C5)."""
     plan = []
+    if coerce is not None and not isinstance(coerce, Mapping):
+        raise TypeError(f"tool {tool!r}: coerce must map JSON Pointers to coercions, not be {type(coerce).__name__}")
     for pointer, names in (coerce or {}).items():
         listed = (names,) if isinstance(names, str) else tuple(names)
         try:

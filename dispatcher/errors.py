@@ -81,6 +81,8 @@ class ErrorSpec:
 def catalogue(errors: Mapping[str, "str | ErrorSpec"] | None, *, tool: str) -> dict[str, ErrorSpec]:
     """Return a tool's catalogue; ValueError naming tool and code for one that no handler may report, or a looser one."""
     specs: dict[str, ErrorSpec] = {}
+    if errors is not None and not isinstance(errors, Mapping):
+        raise TypeError(f"tool {tool!r}: errors must map codes to hints, not be {type(errors).__name__}")
     for code, given in (errors or {}).items():
         spec = given if isinstance(given, ErrorSpec) else ErrorSpec(given)
         if code not in REPORTABLE:

@@ -261,8 +261,8 @@ def _handler(
     name: str, target: Callable[..., Any] | str, readable: Sequence[str], isolation: str | None, adapter: str
 ) -> Handler:
     try:
-        return Handler.of(target, readable=tuple(readable), adapter=adapter, isolation=isolation)
-    except ValueError as error:
+        return Handler.of(target, readable=readable, adapter=adapter, isolation=isolation)
+    except (ValueError, TypeError) as error:
         raise type(error)(f"tool {name!r}: {error}") from error
 
 

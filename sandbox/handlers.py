@@ -12,7 +12,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import MethodType
 from typing import Any
@@ -50,7 +50,7 @@ class Handler:
     def of(
         target: "Callable[..., Any] | str | Handler",
         *,
-        readable: tuple[str, ...] = (),
+        readable: Sequence[str] = (),
         by_value: bool | None = None,
         adapter: str = ADAPTER,
         isolation: str | None = None,
@@ -103,9 +103,9 @@ def import_roots() -> list[str]:
     return [entry for entry in sys.path if os.path.isabs(entry)]
 
 
-def _checked(readable: tuple[str, ...]) -> tuple[str, ...]:
-    if isinstance(readable, str | bytes):
-        raise TypeError("readable must be a sequence of absolute paths, not one string")
+def _checked(readable: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(readable, str | bytes) or not isinstance(readable, Iterable):
+        raise TypeError(f"readable must be a sequence of absolute paths, not {readable!r:.80}")
     for path in readable:
         if not isinstance(path, str | os.PathLike) or not os.path.isabs(path):
             raise ValueError(f"readable path {str(path)[:100]!r} must be absolute")

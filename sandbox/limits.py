@@ -76,7 +76,7 @@ def _check(name: str, value: object) -> None:
         low, high = INTEGER_RANGES.get(name) or SECOND_RANGES[name]
         whole = isinstance(value, int) and not isinstance(value, bool)
         if not whole or not low <= value <= high:  # type: ignore[operator]
-            raise ValueError(f"limit {name!r} must be a whole number from {low:g} to {high:g}, not {_short(value)}")
+            raise ValueError(f"limit {name!r} must be a whole number from {low:,} to {high:,}, not {_short(value)}")
         return
     low, high = SECOND_RANGES.get(name, SECOND_RANGES["wall_s"])
     number = isinstance(value, int | float) and not isinstance(value, bool)

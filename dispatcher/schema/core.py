@@ -1,6 +1,7 @@
 """The `core` dialect of raw schemas (C4, C5, C14, C15): linted when registered, compiled to closures, run in order."""
 
 import copy
+import difflib
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,6 +14,12 @@ from dispatcher.schema.pointer import join, split
 TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
 VALIDATING = ("type properties required enum minLength maxLength pattern items additionalProperties minimum maximum "
               "$ref $defs").split()  # fmt: skip
+_FULL_ONLY = (
+    "allOf anyOf oneOf not if then else dependentSchemas dependentRequired prefixItems contains minContains maxContains "
+    "patternProperties propertyNames unevaluatedItems unevaluatedProperties const multipleOf exclusiveMinimum "
+    "exclusiveMaximum minItems maxItems uniqueItems minProperties maxProperties format contentEncoding contentMediaType "
+    "contentSchema deprecated readOnly writeOnly $id $schema $anchor $dynamicRef $dynamicAnchor $comment $vocabulary"
+).split()
 ANNOTATIONS = ("title", "description", "default", "examples")
 MAX_DEPTH = 64
 LENGTHS = ("minLength", "maxLength")
@@ -150,8 +157,7 @@ class CoreValidator:
             raise self._error(pointer, f"a schema must be an object, not {wording.type_name(node)}")
         for keyword in node:
             if keyword not in VALIDATING and keyword not in ANNOTATIONS:
-                text = f'the core dialect has no {keyword!r}; dialect="2020-12" accepts it'
-                raise self._error(join(pointer, keyword), text)
+                raise self._error(join(pointer, keyword), _about(keyword))
         self._lint_type(node, pointer)
         self._lint_enum(node, pointer)
         self._lint_bounds(node, pointer)
@@ -223,6 +229,15 @@ class CoreValidator:
                 raise self._error(join(pointer, name), "must be a string")
         if not isinstance(node.get("examples", []), list):
             raise self._error(join(pointer, "examples"), "must be a list")
+
+
+def _about(keyword: Any) -> str:
+    """Say what to do about a keyword that the core dialect does not have."""
+    if keyword in _FULL_ONLY:
+        return f'the core dialect has no {keyword!r}; dialect="2020-12" accepts it'
+    near = difflib.get_close_matches(str(keyword)[:60], (*VALIDATING, *ANNOTATIONS, *_FULL_ONLY), 1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return f'{str(keyword)[:60]!r} is no keyword of JSON Schema{hint} (dialect="2020-12" accepts it as a note)'
 
 
 def _run(checks: list[Check], value: Any, path: str, problems: Problems) -> bool:

@@ -123,11 +123,16 @@ def _model(fields: dict[str, Any], tool: str) -> type[pydantic.BaseModel]:
     try:
         return pydantic.create_model("Arguments", __config__=config, **fields)
     except Exception as error:
-        raise ValueError(f"tool {tool!r}: its parameters cannot be a schema: {_first_words(error)}") from None
+        raise ValueError(f"tool {tool!r}: its parameters cannot be a schema: {_explain(error)}") from None
 
 
-def _first_words(error: Exception) -> str:
-    return " ".join(str(error).split())[:400]
+def _explain(error: Exception) -> str:
+    """Return pydantic's first sentence, and our remedy for a class that it does not know."""
+    words = " ".join(str(error).split())
+    if isinstance(error, pydantic.errors.PydanticSchemaGenerationError):
+        first = words.partition(". ")[0][:300]
+        return f"{first}; annotate a pydantic model, a dataclass, a TypedDict or JSON types, or register a schema"
+    return words if len(words) <= 400 else words[:399] + "…"
 
 
 def _validator(model: type[pydantic.BaseModel], tool: str) -> SchemaValidator:

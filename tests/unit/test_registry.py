@@ -258,3 +258,20 @@ def test_a_function_is_declared_apart_from_its_registry():
     assert registry.get("jobs.get").effect == "read" and "not_found" in registry.get("jobs.get").errors
     with pytest.raises(TypeError, match="permission"):
         tool(permission="x")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("errors", ["not_found"]), ("coerce", "trim"), ("readable", "/etc"), ("readable", 5), ("limits", {"wall_s": 1})],
+)
+def test_option_of_the_wrong_kind_is_told_with_the_tool(option, value):
+    """An option of the wrong kind raises TypeError that names the tool and the option."""
+    with pytest.raises(TypeError, match=rf"'a\.tool'.*{option}"):
+        Registry().register("a.tool", schema_of(), any_handler, **{option: value})
+
+
+@pytest.mark.parametrize(("keyword", "near"), [("propertys", "properties"), ("max", "maximum"), ("oneOff", "oneOf")])
+def test_a_misspelt_keyword_is_told_with_the_nearest(keyword, near):
+    """A word that no dialect has is told from one that the full dialect has, and the nearest is named."""
+    with pytest.raises(ValueError, match=f"{keyword}.*did you mean {near!r}"):
+        Registry().register("t", {"type": "object", keyword: {}}, any_handler)
