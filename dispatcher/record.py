@@ -9,6 +9,7 @@ from typing import Any
 from dispatcher.caps import clean
 
 LOGGER = "dispatcher.calls"
+_OUT_OF_SERVICE = ("preload", "no_sandbox")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +53,9 @@ Sink = Callable[[CallRecord], None]
 
 
 def log_record(record: CallRecord) -> None:
-    """Write a record to the logger `dispatcher.calls`: the default sink."""
-    logging.getLogger(LOGGER).info("%s", record.to_json_line())
+    """Write a record to the logger `dispatcher.calls`, a tool's bug or a death as a warning: the default sink."""
+    level = logging.WARNING if record.code == "internal_error" or record.reason in _OUT_OF_SERVICE else logging.INFO
+    logging.getLogger(LOGGER).log(level, "%s", record.to_json_line())
 
 
 def emit(record: CallRecord, sink: Sink) -> None:

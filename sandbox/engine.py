@@ -6,6 +6,7 @@ new workers, reports of ends and deaths, and hands out freed slots. An exception
 midst of a caller's part loses nothing: a worker is out only as long as its lease lives.
 """
 
+import logging
 import os
 import threading
 import time
@@ -262,14 +263,13 @@ class Engine:
 
     def _fail_handler(self, shelf: Shelf, zygote: Zygote | None, key: str, error: str) -> None:
         shelf.failures[key] = error
+        logging.getLogger("sandbox").warning("%s cannot be used: %s", shelf.handlers[key].name, error)
         if zygote is not None:
             zygote.forget(shelf.handlers[key])
         self._line.refuse(shelf, key, Verdict.PRELOAD, error)
 
     def _split_threaded(self, shelf: Shelf, zygote: Zygote, key: str) -> None:
         """Run a handler whose import starts threads in a process of its own for each call: forking is not safe."""
-        import logging
-
         name = shelf.handlers[key].name
         logging.getLogger("sandbox").warning("%s starts threads at import: each call gets a new interpreter", name)
         shelf.threaded.add(key)

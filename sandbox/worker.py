@@ -205,6 +205,8 @@ def describe(error: BaseException) -> dict[str, Any]:
     described["traceback"] = _traceback(error)
     if isinstance(error, OSError) and error.errno in (1, 13, 30, 2, 38):
         described["grant"] = _grant_for(error)
+    if isinstance(error, ModuleNotFoundError) and error.name:  # it may be there, where a worker cannot read
+        described["grant"] = f"preload=({error.name[:100]!r},)"
     return described
 
 

@@ -25,7 +25,7 @@ def load_registry(place: str) -> Any:
         found: Any = import_module(module)
         for part in attribute.split("."):
             found = getattr(found, part)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageProblem(f"--tools {place!r} cannot be loaded: {type(error).__name__}: {error}") from error
     if not isinstance(found, Registry):
         raise UsageProblem(f"--tools {place!r} is {type(found).__name__}, not a Registry")

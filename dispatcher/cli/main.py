@@ -34,6 +34,7 @@ app = typer.Typer(
 )
 _AFTER_NAME = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 ToolsOption = Annotated[str, typer.Option("--tools", help="where the registry is, as module:attribute")]
+RecordsOption = Annotated[bool, typer.Option("--records", help="write each call's record to stderr, as JSON")]
 
 
 @app.command(context_settings=_AFTER_NAME)
@@ -44,15 +45,16 @@ def call(
     ] = None,
     tools: ToolsOption = DEFAULT_TOOLS,
     text: Annotated[bool, typer.Option("--text", help="print the text form")] = False,
+    records: RecordsOption = False,
 ) -> int:
     """Make one call and print its observation."""
     given = arguments or []
     if name.startswith("-"):  # no tool is named so, and what stands before NAME is ours
         raise UsageProblem(f"call has no option {name}")
     if len(given) > 1:
-        raise UsageProblem("call takes one argument after NAME: quote the JSON")
+        raise UsageProblem("call takes one argument after NAME: quote the JSON, and put options before NAME")
     raw: Any = "{}" if not given else sys.stdin.buffer.read() if given[0] == "-" else given[0]
-    with open_dispatcher(tools) as dispatcher:
+    with open_dispatcher(tools, records) as dispatcher:
         observation = dispatcher.execute(name, raw)
     say(observation.to_text() if text else observation.to_json())
     return OK if observation.ok else FAILED
@@ -63,11 +65,12 @@ def run(
     file: Annotated[str, typer.Argument(help="a file of calls, one JSON object a line; - is stdin")],
     tools: ToolsOption = DEFAULT_TOOLS,
     jobs: Annotated[int, typer.Option("--jobs", min=1, max=256, help="calls at once")] = 4,
+    records: RecordsOption = False,
 ) -> int:
     """Make every call of a file, and print the observations in order."""
     from dispatcher.cli import stream
 
-    with open_dispatcher(tools) as dispatcher:
+    with open_dispatcher(tools, records) as dispatcher:
         return FAILED if stream.run_file(dispatcher, file, jobs) else OK
 
 
@@ -101,11 +104,15 @@ def demo() -> int:
     return OK if script.run() else FAILED
 
 
-def open_dispatcher(place: str) -> Any:
+def open_dispatcher(place: str, shows_records: bool) -> Any:
     """Return a dispatcher over the registry at `place`."""
     from dispatcher import Dispatcher
 
-    return Dispatcher(load_registry(place), record=_drop)
+    return Dispatcher(load_registry(place), record=_show if shows_records else _drop)
+
+
+def _show(record: Any) -> None:
+    sys.stderr.write(record.to_json_line() + "\n")
 
 
 def _drop(record: Any) -> None:

@@ -62,7 +62,7 @@ def describe_function(function: Callable[..., Any], tool: str) -> TypedArguments
             continue
         _check_parameter(parameter, annotation, tool)
         default = ... if parameter.default is inspect.Parameter.empty else parameter.default
-        fields[name] = (annotation, default)
+        fields[name] = (_described(annotation), default)
         coerce.update(_coercions(annotation, join("", _alias(annotation, name)), 0))
     model = _model(fields, tool)
     unfit = find_unfit(model.__pydantic_core_schema__)
@@ -113,8 +113,19 @@ def _check_parameter(parameter: inspect.Parameter, annotation: Any, tool: str) -
     where = f"tool {tool!r}: parameter {parameter.name!r}"
     if parameter.kind in _VARIADIC:
         raise ValueError(f"{where} is {parameter.kind.description}; a typed tool takes named parameters only")
+    if annotation is inspect.Parameter.empty and parameter.name in ("self", "cls"):
+        raise ValueError(f"{where} belongs to a method: register the bound method of an instance")
     if annotation is inspect.Parameter.empty:
         raise ValueError(f"{where} has no annotation; annotate it, or register the tool with a schema")
+
+
+def _described(annotation: Any) -> Any:
+    """Let a plain text in `Annotated` describe the parameter, as elsewhere."""
+    if get_origin(annotation) is not Annotated:
+        return annotation
+    kind, *marks = get_args(annotation)
+    described = [pydantic.Field(description=mark) if isinstance(mark, str) else mark for mark in marks]
+    return Annotated.__class_getitem__((kind, *described))
 
 
 def _model(fields: dict[str, Any], tool: str) -> type[pydantic.BaseModel]:

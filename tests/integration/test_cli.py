@@ -291,3 +291,18 @@ def test_demo_comes_out_as_promised():
     assert done.returncode == 0, done.stdout[-2000:]
     for word in (b"timeout", b"memory_limit", b"output_limit", b"worker_crashed", b"c-", b"tier"):
         assert word in done.stdout.lower() or word in done.stdout, word
+
+
+def test_records_go_to_stderr_when_asked_for(project):
+    """With --records every call's record is one JSON line on stderr, and stdout carries results only."""
+    done = dispatcher("call", "--tools", "mine:registry", "--records", "greet", '{"name":"a"}', cwd=project)
+    assert lines_of(done) == [{"ok": True, "result": "hello a"}]
+    record = json.loads(done.stderr)
+    assert (record["tool"], record["code"], record["output"]) == ("greet", "ok", "noise on stdout\n")
+
+
+def test_a_module_that_ends_the_interpreter_is_a_usage_mistake(project):
+    """A module that calls sys.exit at import is one line and exit code 2, not its own code."""
+    (project / "ends.py").write_text("import sys\nsys.exit(5)\n")
+    done = dispatcher("call", "--tools", "ends:registry", "x", cwd=project)
+    assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (2, b"", 1)

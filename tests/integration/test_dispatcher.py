@@ -518,3 +518,32 @@ def test_sink_that_raises_breaks_no_call(caplog):
     with Dispatcher(registry, record=sink) as dispatcher:
         assert dispatcher.execute("add", {"a": 1, "b": 2}).ok
     assert "record sink failed" in caplog.text
+
+
+def test_a_late_import_needs_a_preload(engine, nothing_left):
+    """What a handler imports in the call is read by nobody behind the walls: the record names the remedy, and it helps."""
+    registry = Registry()
+    registry.register("late", schema_of(), importlib.import_module("lazy_for_tests").late)
+    records = []
+    with Dispatcher(registry, **engine, record=records.append) as dispatcher:
+        answer = dispatcher.execute("late", "{}")
+        if answer.receipt.tier in "ABC":
+            assert answer.reason == "handler_error" and records[-1].grant == "preload=('results_for_tests',)"
+    with Dispatcher(registry, **engine, preload=["results_for_tests"]) as dispatcher:
+        assert dispatcher.execute("late", "{}").result == [1]
+
+
+def test_bugs_are_logged_louder_than_answers(engine, nothing_left, caplog):
+    """The default sink logs at INFO, and what a person must mend at WARNING, one line each."""
+    registry = Registry()
+    registry.register("add", schema_of(a="integer", b="integer"), handlers.add)
+    registry.register("broken", OPEN, "no_such_module:handler")
+    registry.register("bug", OPEN, lambda **arguments: 1 / 0)
+    with caplog.at_level(logging.INFO), Dispatcher(registry, **engine) as dispatcher:
+        dispatcher.execute("add", {"a": 1, "b": 2})
+        dispatcher.execute("add", {"a": "x"})
+        dispatcher.execute("bug", {})
+        dispatcher.execute("broken", {})
+    told = [(entry.levelname, json.loads(entry.message)["code"]) for entry in caplog.records if entry.name == "dispatcher.calls"]
+    assert told == [("INFO", "ok"), ("INFO", "invalid_args"), ("WARNING", "internal_error"), ("WARNING", "unavailable")]
+    assert any("cannot be used" in entry.message for entry in caplog.records if entry.name == "sandbox")

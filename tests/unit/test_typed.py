@@ -472,3 +472,23 @@ def test_what_no_json_value_can_be_is_refused(annotation):
 def test_declarative_types_are_taken(annotation):
     """What pydantic checks by itself, and what of it is known to be harmless, needs no worker."""
     assert json.dumps(typed(annotation).get("t").schema)
+
+
+def test_a_text_in_annotated_describes_the_parameter():
+    """A plain string stands for a description, beside constraints."""
+    schema = typed(Annotated[int, "how many", Ge(1)]).get("t").schema
+    assert schema["properties"]["x"] == {"type": "integer", "description": "how many", "minimum": 1}
+
+
+def test_a_function_of_a_class_is_told_to_be_bound():
+    """Registering a method through its class names the remedy."""
+
+    class Service:
+        def look(self, n: int) -> int:
+            return n
+
+    with pytest.raises(ValueError, match="bound method"):
+        Registry().tool(Service.look)
+    registry = Registry()
+    registry.tool(Service().look)
+    assert registry.names() == ["look"]
