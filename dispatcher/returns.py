@@ -63,7 +63,7 @@ def build_return_check(function: Callable[..., Any], tool: str) -> ReturnCheck |
         if find_code(schema) is not None:
             return None  # it would run the tool's own code; its model has built itself in the worker already
         _refuse_ambiguity(adapter)
-        return ReturnCheck(build(schema))
+        return ReturnCheck(build(schema, first_only=True))
     except Exception as error:
         raise ValueError(f"tool {tool!r}: its return annotation cannot be checked: {str(error)[:200]}") from None
 

@@ -144,7 +144,9 @@ def confine_zygote(plan: Plan, layers: list[str]) -> Prepared:
 
 
 def confine_worker(prepared: Prepared) -> None:
-    """Add a worker's own walls, two system calls: its Landlock domain, then the filter that refuses fork and exec."""
+    """Add a worker's own walls: a bound on threads, its Landlock domain, then the filter that refuses fork and exec."""
+    if prepared.plan.user_namespace or prepared.plan.drop_uid:  # else the uid is the host's own, with all that it runs
+        rlimits.limit_tasks()
     if prepared.ruleset is not None:
         landlock.restrict_self(prepared.ruleset)
         os.close(prepared.ruleset)

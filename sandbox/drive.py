@@ -44,19 +44,23 @@ class Session:
             self._unsent = memoryview(b"")
         return False
 
-    def read_reply(self) -> None:
-        """Read what the reply socket has."""
-        while not self.supervision.is_decided and not self.has_hung_up:
-            try:
-                data = self.worker.socket.recv(CHUNK)
-            except BlockingIOError:
-                return
-            except OSError:
-                data = b""
-            if not data:
-                self.has_hung_up = True
-                return
+    def read_reply(self) -> bool:
+        """Read one chunk of what the reply socket has; return whether there may be more.
+
+        One only: a sender that drips without end must not keep anybody from looking at the clock.
+        """
+        if self.supervision.is_decided or self.has_hung_up:
+            return False
+        try:
+            data = self.worker.socket.recv(CHUNK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            data = b""
+        self.has_hung_up = not data
+        if data:
             self.supervision.on_reply(data, time.monotonic())
+        return bool(data)
 
     def read_output(self) -> bool:
         """Read one chunk of output; return whether there may be more."""
@@ -70,7 +74,8 @@ class Session:
 
     def on_death(self) -> None:
         """Take notice of the process's end: what it wrote before still counts."""
-        self.read_reply()
+        while self.read_reply() and time.monotonic() < self.supervision.deadline:
+            continue
         self.supervision.on_end(time.monotonic())
 
     def settle(self) -> None:

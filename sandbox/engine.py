@@ -251,6 +251,8 @@ class Engine:
             self._fail_handler(shelf, zygote, message["failed"], message["error"])
         elif "threads" in message:
             self._split_threaded(shelf, zygote, message["threads"])
+        elif "unborn" in message:
+            self._on_stillborn(shelf, zygote, message["unborn"])
         elif "broken" in message:
             zygote.problem = message["broken"]
         elif "over" in message and message["over"] in zygote.workers:
@@ -304,17 +306,17 @@ class Engine:
         if worker is not None:
             worker.set_end((status, cpu_s, peak_kib * 1024))
         else:
-            self._on_stillborn(shelf, zygote, status)
+            self._on_stillborn(shelf, zygote, describe_exit(status))
 
-    def _on_stillborn(self, shelf: Shelf, zygote: Zygote, status: int) -> None:
-        """Try again when a worker has ended before it could announce itself, but not for ever."""
+    def _on_stillborn(self, shelf: Shelf, zygote: Zygote, words: str) -> None:
+        """Try again when a worker could not be made or has ended before it announced itself, but not for ever."""
         zygote.pending = max(0, zygote.pending - 1)
         zygote.stillborn += 1
         if zygote.stillborn < MOST_STILLBORN:
             self._restock(shelf)
             return
         zygote.stillborn = 0
-        shelf.last_problem = f"workers end before they are ready ({describe_exit(status)})"
+        shelf.last_problem = f"workers end before they are ready ({words})"
         self._line.refuse(shelf, None, Verdict.NO_SANDBOX, shelf.last_problem)
 
     def _on_death(self, worker: Worker) -> None:

@@ -16,7 +16,8 @@ MAX_DEPTH = 160  # results may be 128 deep (C30); the envelope and an adapter ad
 MAX_NODES = 2_000_000
 _QUICK_BYTES = 64 * 1024
 
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+# One that is not closed is taken to the end: tried again from each of its quotes, it would take quadratic time.
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _STEPS = [0] * 256
 for _byte in b"[{":
     _STEPS[_byte] = 1

@@ -55,6 +55,9 @@ class Supervision:
         except ProtocolViolation as error:
             self._violation = str(error)
             self._decide(now)
+        except Exception as error:  # our own bug: whatever a worker sends, its call is answered
+            self._violation = f"a frame that cannot be read: {type(error).__name__}"
+            self._decide(now)
 
     def on_output(self, data: bytes, now: float) -> None:
         """Take bytes from the output pipe: the head is kept, the rest counted, a flood decides the job."""
@@ -166,7 +169,9 @@ def _check_shape(value: Any) -> dict[str, Any]:
     if "ok" in value:
         return value
     failure = value.get("failure")
-    if not isinstance(failure, dict) or failure.get("kind") not in WORKER_FAILURES:
+    if not isinstance(failure, dict) or not isinstance(failure.get("kind"), str):
+        raise ProtocolViolation("a reply of the wrong shape")
+    if failure["kind"] not in WORKER_FAILURES:
         raise ProtocolViolation("a reply of the wrong shape")
     return value
 

@@ -146,9 +146,11 @@ def serve(control: socket.socket, prepared: Any, loaded: Any) -> None:
                 if not order:
                     os._exit(0)
                 for _ in range(json.loads(order)["fork"]):
-                    pidfd, pid = spawn(control, prepared, loaded)
-                    alive[pidfd] = pid
-                    poller.register(pidfd, select.POLLIN)
+                    spawned = spawn(control, prepared, loaded)
+                    if spawned is not None:
+                        pidfd, alive_pid = spawned
+                        alive[pidfd] = alive_pid
+                        poller.register(pidfd, select.POLLIN)
             elif fd in alive:
                 poller.unregister(fd)
                 os.close(fd)
@@ -167,9 +169,18 @@ def reap(control: socket.socket, pid: int) -> None:
     tell(control, ended=[pid, os.waitstatus_to_exitcode(status), spent, usage.ru_maxrss])
 
 
-def spawn(control: socket.socket, prepared: Any, loaded: Any) -> tuple[int, int]:
-    """Fork one worker, which announces itself to the host once it is confined and rehearsed; return pidfd and pid."""
-    pid = os.fork()
+def spawn(control: socket.socket, prepared: Any, loaded: Any) -> tuple[int, int] | None:
+    """Fork one worker, which announces itself to the host once it is confined and rehearsed; return pidfd and pid.
+
+    `None`, and a word to the host, where the machine has no process left to give: those that run go on.
+    """
+    from sandbox.zygote_messages import tell
+
+    try:
+        pid = os.fork()
+    except OSError as error:
+        tell(control, unborn=error.strerror)
+        return None
     if pid == 0:
         be_worker(control.fileno(), prepared, loaded)
     return os.pidfd_open(pid, 0), pid

@@ -153,6 +153,30 @@ def write_frame(data):
     return "mine"
 
 
+def write_reply(body):
+    """Write one whole reply frame straight to whatever descriptors are open besides the standard ones, then wait."""
+    data = bytes.fromhex(body)
+    write_frame((len(data).to_bytes(4, "big") + b"\x04" + data).hex())
+    time.sleep(60)
+
+
+def start_threads(most, hold_s):
+    """Start as many threads as there may be, with small stacks; return how many."""
+    import threading
+
+    threading.stack_size(32_768)
+    gate, count = threading.Event(), 0
+    try:
+        while count < most:
+            threading.Thread(target=gate.wait, daemon=True).start()
+            count += 1
+    except (RuntimeError, MemoryError):
+        pass
+    time.sleep(hold_s)
+    gate.set()
+    return count
+
+
 def close_everything():
     os.closerange(0, 64)
     return 1
@@ -414,6 +438,7 @@ _ATTEMPTS = {
     "prlimit_other": lambda: __import__("resource").prlimit(1, 0, (1, 1)),
     "socketpair": _pair,
     "thread": _thread,
+    "memfd": lambda: os.close(os.memfd_create("x")),
     "urandom": lambda: os.close(os.open("/dev/urandom", os.O_RDONLY)),
     **{name: functools.partial(_raw, number, 0, 0, 0, 0, 0, 0) for name, number in _NUMBERS.items()},
 }

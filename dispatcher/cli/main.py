@@ -169,4 +169,7 @@ def main() -> None:
     except BrokenPipeError:
         _silence_stdout()
         code = CLOSED_PIPE
+    if code == INTERRUPTED:  # the interpreter's own end would wait for a thread that reads a terminal
+        sys.stderr.flush()
+        os._exit(code)
     sys.exit(code)

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from typing import IO, Any
 
 from dispatcher.caps import clean
@@ -25,7 +26,7 @@ def run_file(dispatcher: Any, name: str, jobs: int) -> bool:
     A thread reads ahead, so that an answer never waits for the next line: who feeds us may be waiting for it.
     """
     failed = False
-    with _open(name) as file, ThreadPoolExecutor(jobs) as pool, _Progress() as advance:
+    with _opened(name) as file, ThreadPoolExecutor(jobs) as pool, _Progress() as advance:
         window: _Window = queue.Queue(4 * jobs)
         reading = _Reader(dispatcher, file, pool, window)
         try:
@@ -66,9 +67,9 @@ class _Reader(threading.Thread):
             self._window.put(None)
 
 
-def _open(name: str) -> IO[bytes]:
-    if name == "-":
-        return open(0, "rb", closefd=False)
+def _opened(name: str) -> AbstractContextManager[IO[bytes]]:
+    if name == "-":  # never closed: that would wait for the reader, who may be waiting for a person
+        return nullcontext(open(0, "rb", closefd=False))
     try:
         return open(name, "rb")
     except OSError as error:

@@ -4,13 +4,22 @@ Booleans and numbers are kept apart in Literals and Enums, a named tuple is made
 union or as a key of a mapping is one error at its own path (C16).
 """
 
+import inspect
 from typing import Any
 
-from pydantic_core import PydanticCustomError, SchemaValidator, ValidationError
+from pydantic_core import PydanticCustomError, SchemaValidator, ValidationError, core_schema
 
 from dispatcher.schema.patterns import compile_pattern
 from dispatcher.schema.typed_errors import KEY, UNION
 
+_OPAQUE = ("serialization", "metadata", "cls")
+_STOPPABLE = tuple(
+    kind
+    for kind, maker in (("list", core_schema.list_schema), ("tuple", core_schema.tuple_schema),
+                        ("set", core_schema.set_schema), ("frozenset", core_schema.frozenset_schema),
+                        ("dict", core_schema.dict_schema))
+    if "fail_fast" in inspect.signature(maker).parameters  # a mapping has it since pydantic 2.14
+)  # fmt: skip
 _ANY_KEYS = ("str", "any")
 _READ_KEYS = ("int", "float", "bool", "date", "time", "datetime", "uuid", "decimal", "url")
 _CHOICES = ("literal", "enum")
@@ -26,7 +35,7 @@ def rewrite(node: Any) -> Any:
     if not isinstance(node, dict):
         return node
     copied = {
-        key: value if key in ("serialization", "metadata", "cls") else rewrite(value) for key, value in node.items()
+        key: value if key in _OPAQUE else rewrite(value) for key, value in node.items()
     }
     if copied.get("type") == "dict" and "keys_schema" in copied:
         key = node["keys_schema"]  # always text: no boolean or number can pass for another
@@ -46,13 +55,28 @@ def rewrite(node: Any) -> Any:
     return copied
 
 
-def build(core_schema: Any) -> SchemaValidator:
-    """Return a validator for a rewritten schema, built anew at every depth."""
-    rewritten = rewrite(core_schema)
+def build(schema: Any, *, first_only: bool = False) -> SchemaValidator:
+    """Return a validator for a rewritten schema, built anew at every depth; `first_only` stops at an error of a list."""
+    rewritten = rewrite(schema)
+    if first_only:
+        _stop_at_first(rewritten)
     try:
         return SchemaValidator(rewritten, _use_prebuilt=False)
     except TypeError:  # an older pydantic-core, which never takes prebuilt parts
         return SchemaValidator(rewritten)
+
+
+def _stop_at_first(node: Any) -> None:
+    """Let containers end at their first error: a hostile value must not make hundreds of thousands of them."""
+    if isinstance(node, dict):
+        if node.get("type") in _STOPPABLE:
+            node["fail_fast"] = True
+        for key, child in node.items():
+            if key not in _OPAQUE:
+                _stop_at_first(child)
+    elif isinstance(node, list | tuple):
+        for child in node:
+            _stop_at_first(child)
 
 
 def _name_of(node: dict[str, Any]) -> str:

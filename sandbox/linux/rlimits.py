@@ -5,6 +5,7 @@ import resource
 
 PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 STACK_BYTES = 8 << 20
+TASKS = 1_024
 NAMES = {
     "memory_bytes": "RLIMIT_AS",
     "data_bytes": "RLIMIT_DATA",
@@ -29,6 +30,16 @@ def set_fixed() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
     if soft == resource.RLIM_INFINITY or soft > STACK_BYTES:
         resource.setrlimit(resource.RLIMIT_STACK, (STACK_BYTES, hard))
+
+
+def limit_tasks() -> None:
+    """Bound what this uid's processes and threads may be in all, before this one may start no more (RLIMIT_NPROC).
+
+    Counted for a uid within its user namespace: a zygote's workers share the bound, the zygote itself has a higher one.
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    most = TASKS if hard == resource.RLIM_INFINITY else min(TASKS, hard // 2)
+    resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
 
 
 def _lower(name: str, value: int) -> None:

@@ -34,6 +34,7 @@ REFUSED = (
     "lookup_dcookie kexec_load kexec_file_load add_key request_key keyctl migrate_pages move_pages unshare setns "
     "perf_event_open fanotify_init name_to_handle_at open_by_handle_at process_vm_readv process_vm_writev kcmp bpf "
     "userfaultfd open_tree move_mount fsopen fsconfig fsmount fspick pidfd_open pidfd_getfd process_madvise "
+    "memfd_create memfd_secret "  # their pages are in no limit of a process
     "mount_setattr process_mrelease mbind set_mempolicy vmsplice pidfd_send_signal"
 ).split()
 UNKNOWN = ("io_uring_setup", "io_uring_enter", "io_uring_register", "io_setup", "clone3")  # libraries fall back

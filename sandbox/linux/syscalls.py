@@ -40,6 +40,8 @@ _TABLE: dict[str, tuple[int | None, int | None]] = {
     "accept4": (288, 242),
     "bind": (49, 200),
     "listen": (50, 201),
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
     "socketpair": (53, 199),
     "clone": (56, 220),
     "fork": (57, None),

@@ -1,13 +1,21 @@
 """How a job can end, each way by a real process that ends so (C27, C30, C31)."""
 
+import asyncio
+import contextlib
 import os
 import signal
+import socket
 import time
+import types
+from concurrent.futures import ThreadPoolExecutor
 
 import handlers_for_tests as handlers
 import pytest
 
-from sandbox import Limits, Verdict
+from sandbox import Limits, Verdict, drive, wire
+from sandbox.reply import decode
+from sandbox.supervise import Supervision
+from sandbox.wire import ProtocolViolation
 
 SHORT = Limits(wall_s=0.5, memory_bytes=64 << 20, output_bytes=4096)
 LONG = Limits(wall_s=20, memory_bytes=64 << 20, output_bytes=4096)  # ends by itself, however busy the machine is
@@ -75,6 +83,65 @@ def test_a_whole_forged_frame_is_the_result_and_never_the_metadata(box):
     outcome = box.run(handlers.write_frame, {"data": data})
     assert (outcome.verdict, outcome.value) == (Verdict.OK, "forged")
     assert outcome.usage.cpu_s > 0 and outcome.run_s > 0
+
+
+MALFORMED = [
+    b'{"failure":{"kind":[]}}', b'{"failure":{"kind":{}}}', b'{"failure":{"kind":null}}', b'{"failure":{}}',
+    b'{"failure":[]}', b'{"failure":null}', b'{"failure":"error"}', b'{"failure":{"kind":"ok"}}', b"{}", b"[]", b"null",
+    b'{"ok":1,"failure":{}}', b'{"a":1}', b'"ok"', b"", b"\xff", b'{"ok":"\\ud800"}', b'{"ok":1e999}',
+    b'{"ok":' + b"9" * 5000 + b"}", b'{"ok":' + b"[" * 5000 + b"]" * 5000 + b"}", b'{"ok":NaN}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", MALFORMED, ids=lambda body: repr(body[:30]))
+def test_a_malformed_reply_is_a_violation_at_once(box, body):
+    """Whatever shape a forged reply has, the call is answered at once and so are others, blocking and awaited."""
+    arguments, limits = {"body": body.hex()}, Limits(wall_s=30)
+    began = time.monotonic()
+    assert box.run(handlers.write_reply, arguments, limits=limits).verdict is Verdict.PROTOCOL_VIOLATION
+    awaited = asyncio.run(box.run_async(handlers.write_reply, arguments, limits=limits))
+    assert awaited.verdict is Verdict.PROTOCOL_VIOLATION
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize("unit", [b'\\"', b'"', b"\\", b"[", b'{"', b"[{", b"]", b"1,", b'"\\', b'\\"['])
+def test_a_reply_is_read_in_linear_time(unit):
+    """A mebibyte of what is hardest to scan is refused, or read, in a moment."""
+    for before in (b"", b'"', b'{"ok":"', b'{"ok":['):
+        began = time.monotonic()
+        with contextlib.suppress(ProtocolViolation):
+            decode(before + unit * ((1 << 20) // len(unit)))
+        assert time.monotonic() - began < 5
+
+
+def test_a_dripping_reply_does_not_hide_the_clock():
+    """One look at the reply socket takes one chunk, however much there is."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        theirs.setblocking(False)
+        for size in (4 << 20, 1 << 20):
+            ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
+            theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
+        sent = theirs.send(wire.HEADER.pack(1 << 20, wire.REPLY) + b"x" * (1 << 20))
+        assert sent > 2 * drive.CHUNK
+        lease = types.SimpleNamespace(worker=types.SimpleNamespace(socket=ours))
+        session = drive.Session(lease, Supervision(Limits(), time.monotonic(), None), b"")
+        assert session.read_reply() is True
+        assert session.supervision._reader.received_bytes <= drive.CHUNK
+
+
+def test_threads_are_bounded_and_cost_nobody_else(make_box):
+    """A worker that starts threads without end meets a bound; its neighbours and its zygote go on."""
+    with make_box() as box:
+        if box.run(handlers.add, {"a": 1, "b": 1}).receipt.tier not in "AB":
+            pytest.skip("a uid of the host's own is not bounded")
+        with ThreadPoolExecutor(1) as pool:
+            bomb = pool.submit(box.run, handlers.start_threads, {"most": 5000, "hold_s": 1.0}, limits=Limits(wall_s=30))
+            for _ in range(20):
+                assert box.run(handlers.add, {"a": 1, "b": 1}).value == 2
+            assert bomb.result().ok and 50 < bomb.result().value <= 1024
+        assert box.statistics().zygotes_lost == 0
 
 
 def test_output_is_kept_in_order_and_counted(box):
