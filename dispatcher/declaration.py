@@ -1,6 +1,6 @@
 """A tool: a declaration, and the check of arguments that goes with it. No process is involved here."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -69,6 +69,7 @@ class Tool:
     returns: ReturnChecker | None = field(repr=False)
     context_parameter: str | None
     dialect: str
+    source: Callable[..., Any] | None = field(default=None, repr=False)
 
     @property
     def facts(self) -> ToolFacts:

@@ -71,6 +71,9 @@ class Observation:
     more: int = 0
     _text: str = dataclasses.field(default="", repr=False)
 
+    def __str__(self) -> str:
+        return self.to_text()
+
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON-able form."""
         return self._success() if self.ok else self._error()

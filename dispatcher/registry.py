@@ -5,6 +5,7 @@ import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar, overload
 
 from dispatcher.coerce import compile_coercions
@@ -118,6 +119,7 @@ class Registry:
             returns=build_return_check(handler, name) if callable(handler) and _is_python(handler) else None,
             context_parameter=context,
             dialect=dialect,
+            source=handler if callable(handler) else None,
             **options,
         )
         self._put(tool, override)
@@ -157,6 +159,7 @@ class Registry:
             returns=build_return_check(function, name),
             context_parameter=typed.context_parameter,
             dialect="typed",
+            source=function,
             **checked,
         )
         self._put(tool, bool(options.get("override", False)))
@@ -173,7 +176,11 @@ class Registry:
 
     def get(self, name: str) -> Tool | None:
         """Return the tool of that name, `None` if there is none."""
-        return self._tools.get(name) if isinstance(name, str) else None
+        tool = self._tools.get(name) if isinstance(name, str) else None
+        try:
+            return self._completed(tool) if tool is not None else None
+        except ValueError:  # what is there now cannot travel; the call will say that a name is missing
+            return tool
 
     def names(self) -> list[str]:
         """Return the names in order."""
@@ -190,7 +197,20 @@ class Registry:
 
     def __iter__(self) -> Iterator[Tool]:
         with self._lock:
-            return iter(list(self._tools.values()))
+            tools = list(self._tools.values())
+        return iter([self._completed(tool) for tool in tools])
+
+    def _completed(self, tool: Tool) -> Tool:
+        """Make a handler again, once its module or script has gone on; else return the tool as it is."""
+        if tool.source is None or not tool.handler.is_outdated(tool.source):
+            return tool
+        old = tool.handler
+        handler = _handler(tool.name, tool.source, old.readable, old.isolation, old.adapter)
+        completed = replace(tool, handler=handler)
+        with self._lock:
+            if self._tools.get(tool.name) is tool:
+                self._tools[tool.name] = completed
+        return completed
 
     def __len__(self) -> int:
         return len(self._tools)

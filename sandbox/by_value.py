@@ -6,6 +6,7 @@ class has a token: the handler's pickle brings it, the arguments of a call only 
 holds in the worker. Everything else is dill's.
 """
 
+import builtins
 import dataclasses
 import dis
 import enum
@@ -20,7 +21,7 @@ import uuid
 import weakref
 from collections.abc import Callable
 from types import CellType, CodeType, FunctionType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import dill
 
@@ -41,11 +42,16 @@ _SENTINELS = {
 }
 
 
-def dumps(value: Any, known: frozenset[str] = frozenset()) -> tuple[bytes, frozenset[str]]:
-    """Return the pickle of `value` and the tokens of the classes it brings; those in `known` it only names.
+class Pickled(NamedTuple):
+    """Hold a pickle, the tokens of the classes it brings, and names that its functions use and that nobody has yet."""
 
-    Raises what pickling raises for what cannot travel.
-    """
+    data: bytes
+    classes: frozenset[str] = frozenset()
+    missing: frozenset[str] = frozenset()
+
+
+def dumps(value: Any, known: frozenset[str] = frozenset()) -> Pickled:
+    """Return the pickle of `value`; classes in `known` it only names. Raises what pickling raises for what cannot travel."""
     file = io.BytesIO()
     try:
         _ByReference(file).dump(value)
@@ -53,8 +59,8 @@ def dumps(value: Any, known: frozenset[str] = frozenset()) -> tuple[bytes, froze
         file = io.BytesIO()
         pickler = _Pickler(file, known)
         pickler.dump(value)
-        return file.getvalue(), frozenset(pickler.brought)
-    return file.getvalue(), frozenset()
+        return Pickled(file.getvalue(), frozenset(pickler.brought), frozenset(pickler.missing))
+    return Pickled(file.getvalue())
 
 
 class _NotByReference(Exception):
@@ -79,6 +85,7 @@ class _Pickler(dill.Pickler):  # type: ignore[misc]
         self._known = known
         self._namespaces: dict[int, dict[str, Any]] = {}
         self.brought: set[str] = set()
+        self.missing: set[str] = set()
 
     def reducer_override(self, value: Any) -> Any:
         """Say how this module's kinds are brought; leave everything else to dill."""
@@ -111,9 +118,16 @@ class _Pickler(dill.Pickler):  # type: ignore[misc]
         named = {name: value.__globals__[name] for name in sorted(names) if name in value.__globals__}
         namespace = self._namespaces.setdefault(id(value.__globals__), {"__name__": value.__module__})
         cells = value.__closure__ or ()
+        contents = {index: cell.cell_contents for index, cell in enumerate(cells) if _is_filled(cell)}
+        # A decorator sees a function before its own name is bound: one that calls itself means itself.
+        if value.__name__ in names - set(named) and value.__qualname__ == value.__name__:
+            named[value.__name__] = value
+        if value.__name__ in value.__code__.co_freevars:
+            contents.setdefault(value.__code__.co_freevars.index(value.__name__), value)
+        self.missing |= names - set(named) - set(vars(builtins))
         state = {
             "globals": named,
-            "cells": {index: cell.cell_contents for index, cell in enumerate(cells) if _is_filled(cell)},
+            "cells": contents,
             "attributes": {name: getattr(value, name) for name in _FUNCTION_ATTRIBUTES} | _annotations(value),
             "dict": vars(value),
         }

@@ -31,7 +31,8 @@ class Handler:
 
     `kind` is "import" or "value". `origin` is the module's file where the import roots do not lead to it. `readable`
     are absolute paths that its workers may read. `classes` are the tokens of those that `payload` brings. `adapter`
-    ("module:function") calls the function in the worker.
+    ("module:function") calls the function in the worker. `missing` are names that a function by value uses and that its
+    module did not have yet, `is_provisional` that the module was still being imported: it may be made again then.
     """
 
     kind: str
@@ -41,10 +42,12 @@ class Handler:
     origin: str | None = None
     payload: bytes = field(default=b"", repr=False)
     classes: frozenset[str] = field(default=frozenset(), repr=False)
+    missing: frozenset[str] = frozenset()
     origins: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     readable: tuple[str, ...] = ()
     adapter: str = ADAPTER
     isolation: str | None = None
+    is_provisional: bool = field(default=False, compare=False, repr=False)
 
     @staticmethod
     def of(
@@ -73,6 +76,15 @@ class Handler:
         if by_value is False:
             raise HandlerUnusable(f"{_label(target)} cannot be imported by name; leave by_value out")
         return _by_value(target, common)
+
+    def is_outdated(self, target: Any) -> bool:
+        """Ask whether the module of `target` now has what it did not have when this was made of it."""
+        if not self.is_provisional and not self.missing:
+            return False
+        module = getattr(target, "__module__", None) or ""
+        if _is_initializing(module):
+            return False
+        return self.is_provisional or bool(self.missing & set(vars(sys.modules[module]) if module in sys.modules else ()))
 
     @property
     def key(self) -> str:
@@ -136,11 +148,19 @@ def _import_reference(target: Any) -> dict[str, Any] | None:
         for part in qualname.split("."):
             found = getattr(found, part)
     except AttributeError:
-        return None
+        if not _is_initializing(module):
+            return None
+        found = target  # a decorator sees a function before its module has it: most likely it will
     if found is not target and found != target:
         return None
     origin = _origin(module)
-    return None if origin == "" else {"module": module, "qualname": qualname, "origin": origin}
+    named = {"module": module, "qualname": qualname, "origin": origin}
+    return None if origin == "" else named | {"is_provisional": _is_initializing(module)}
+
+
+def _is_initializing(module: str) -> bool:
+    """Ask whether a module is being imported just now."""
+    return bool(getattr(getattr(sys.modules.get(module), "__spec__", None), "_initializing", False))
 
 
 def _origin(module: str) -> str | None:
@@ -170,11 +190,17 @@ def _by_value(target: Any, common: dict[str, Any]) -> Handler:
 
     origins = tuple(_origins(target))
     try:
-        payload, classes = dumps(target)
+        pickled = dumps(target)
     except Exception as error:
         raise _unusable(target, error) from error
     handler = Handler(
-        kind="value", name=_label(target), payload=payload, classes=classes, origins=origins, **common
+        kind="value",
+        name=_label(target),
+        payload=pickled.data,
+        classes=pickled.classes,
+        missing=pickled.missing,
+        origins=origins,
+        **common,
     )
     _try_in_clean_child(handler)
     return handler

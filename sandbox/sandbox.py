@@ -235,6 +235,12 @@ class Sandbox:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    async def __aenter__(self) -> "Sandbox":
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, self.close)
+
 
 class _Call:
     """Hold one call on its way: the handler, the limits, the job's bytes, the clock."""
@@ -250,6 +256,10 @@ class _Call:
         pickled: bytes,
         until: float | None,
     ) -> None:
+        if arguments is not None and not isinstance(arguments, Mapping):
+            raise TypeError(f"arguments must map names to values, not be {type(arguments).__name__}")
+        if limits is not None and not isinstance(limits, Limits):
+            raise TypeError(f"limits must be Limits(...), not {type(limits).__name__}")
         self.handler = Handler.of(function)
         self.limits = (limits or box.limits).shortened(timeout_s)
         self.arrived = time.monotonic()
@@ -368,4 +378,4 @@ def encode_pickled(values: Mapping[str, Any], handler: Handler) -> bytes:
     """Pickle arguments that are not JSON, by value, for the way from host to the worker of `handler`."""
     from sandbox.by_value import dumps
 
-    return dumps(dict(values), handler.classes)[0]
+    return dumps(dict(values), handler.classes).data

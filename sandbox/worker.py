@@ -244,7 +244,10 @@ def _grant_for(error: OSError) -> str:
     """Name the grant that would have let a refused operation through, as far as the error tells."""
     name = error.filename
     if isinstance(name, bytes | str) and error.errno in (2, 13, 30):
-        return f"readable=({os.fsdecode(name)[:200]!r},)" if error.errno == 2 else "scratch=True"
+        path = os.fsdecode(name)
+        if not os.path.isabs(path):
+            path = f"/…/{path}"  # a worker's folder is not the host's
+        return f"readable=({path[:200]!r},)" if error.errno == 2 else "scratch=True"
     return "subprocess=True" if error.errno == 1 else ""
 
 

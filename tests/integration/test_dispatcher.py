@@ -547,3 +547,13 @@ def test_bugs_are_logged_louder_than_answers(engine, nothing_left, caplog):
     told = [(entry.levelname, json.loads(entry.message)["code"]) for entry in caplog.records if entry.name == "dispatcher.calls"]
     assert told == [("INFO", "ok"), ("INFO", "invalid_args"), ("WARNING", "internal_error"), ("WARNING", "unavailable")]
     assert any("cannot be used" in entry.message for entry in caplog.records if entry.name == "sandbox")
+
+
+def test_decorated_tools_of_a_module_travel_by_name(engine, nothing_left):
+    """A tool that is decorated in an importable module is imported by its workers, with all that stands below it."""
+    registry = importlib.import_module("decorated_for_tests").registry
+    with Dispatcher(registry, **engine) as dispatcher:
+        answers = {name: dispatcher.execute(name, {"n": 5}).result for name in registry.names()}
+    assert answers == {"fact": 120, "uses": 6, "look": 7, "wrapped": 5}
+    kinds = {tool.name: tool.handler.kind for tool in registry}
+    assert kinds == {"fact": "import", "uses": "import", "look": "import", "wrapped": "value"}

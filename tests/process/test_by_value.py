@@ -196,6 +196,66 @@ def test_classes_and_circular_functions_of_a_script_arrive(engine, tmp_path):
     assert done.stdout.splitlines() == EXPECTED, done.stderr
 
 
+BELOW = """
+    from dispatcher import Dispatcher, Registry
+    registry = Registry()
+
+    @registry.tool
+    def fact(n: int) -> int:
+        return 1 if n < 2 else n * fact(n - 1)
+
+    @registry.tool
+    def uses(n: int) -> int:
+        return helper(n) + Known.bonus
+
+    @registry.tool
+    def late(n: int) -> int:
+        return later(n)
+
+    @registry.tool
+    def never(n: int) -> int:
+        return nowhere(n)
+
+    def build():
+        @registry.tool
+        def inner(n: int) -> int:
+            return 0 if n == 0 else 1 + inner(n - 1)
+    build()
+
+    def helper(n):
+        return other(n) * 2
+
+    def other(n):
+        return n + 1
+
+    class Known:
+        bonus = 100
+
+    dispatcher = Dispatcher(registry, **ENGINE)
+
+    def later(n):
+        return -n
+
+    for name in registry.names():
+        print(dispatcher.execute(name, {"n": 5}).to_text().partition(" (")[0], flush=True)
+"""
+
+
+def test_functions_may_use_themselves_and_what_stands_below(engine, tmp_path):
+    """A decorated function of a script calls itself and helpers defined further down, as anywhere in Python."""
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(BELOW).replace("**ENGINE", f"**{engine!r}"))
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={"PYTHONPATH": os.path.dirname(HERE), "PATH": "/usr/bin:/bin"},
+    )
+    assert done.stdout.splitlines() == ["120", "112", "-5", "Error: the tool failed", "5"], done.stderr
+
+
 def test_two_classes_of_one_name_stay_two(make_box, nothing_left):
     """A class is told by itself, not by its name."""
 
