@@ -10,6 +10,7 @@ from typing import Any
 from dispatcher import executor, finish
 from dispatcher.call import Call, as_call
 from dispatcher.errors import DispatcherClosed
+from dispatcher.faults import Fault
 from dispatcher.observation import Observation
 from dispatcher.pipeline import AFTER, BEFORE, State, Surroundings, run_stages, set_own_fault
 from dispatcher.record import Sink, emit, log_record
@@ -125,7 +126,7 @@ class Dispatcher:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        self.close()
+        await asyncio.get_running_loop().run_in_executor(None, self.close)
 
     def _state(
         self, name: Any, arguments: Any, call_id: Any, timeout_s: float | None, until: float | None = None
@@ -150,6 +151,9 @@ class Dispatcher:
                 state.outcome = executor.run(self.sandbox, state)
             except Exception as error:
                 self._fail(state, error)
+            except BaseException:
+                self._record_cancelled(state)
+                raise
             else:
                 run_stages(AFTER, state, self._around)
         return self._finish(state)
@@ -160,6 +164,9 @@ class Dispatcher:
                 state.outcome = await executor.run_async(self.sandbox, state)
             except Exception as error:
                 self._fail(state, error)
+            except BaseException:
+                self._record_cancelled(state)
+                raise
             else:
                 run_stages(AFTER, state, self._around)
         return self._finish(state)
@@ -168,6 +175,11 @@ class Dispatcher:
         if isinstance(error, SandboxClosed):
             raise DispatcherClosed("the dispatcher is closed") from None
         set_own_fault(state, error)
+
+    def _record_cancelled(self, state: State) -> None:
+        """Count and record a call that its caller gave up: nobody is there to read an answer."""
+        state.fault = Fault(code="cancelled", detail="the caller gave up; its worker was killed")
+        self._finish(state)
 
     def _finish(self, state: State) -> Observation:
         observation = finish.render(state, self._around)

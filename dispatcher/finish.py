@@ -4,7 +4,7 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from dispatcher.caps import clean
+from dispatcher.caps import clean, to_json_text
 from dispatcher.facts import CallFacts, Timing
 from dispatcher.observation import Observation, render_fault, render_success
 from dispatcher.pipeline import State, Surroundings
@@ -71,7 +71,7 @@ def make_record(state: State, observation: Observation) -> CallRecord:
         queued_s=round(observation.timing.queued_s, 6),
         run_s=round(observation.timing.run_s, 6),
         total_s=round(observation.timing.total_s, 6),
-        bytes_in=_size(state.raw),
+        bytes_in=_size(state),
         bytes_out=outcome.usage.reply_bytes if outcome else 0,
         usage=usage,
         evidence=_safe((fault.detail if fault else "") or (outcome.detail if outcome else ""), 1_000),
@@ -90,7 +90,10 @@ def _safe(text: str, limit: int) -> str:
     return str(clean(redact_text(text[: 2 * limit])[0]))[:limit]
 
 
-def _size(raw: Any) -> int:
+def _size(state: State) -> int:
+    raw = state.raw
     if isinstance(raw, str):
         return len(raw) if raw.isascii() else len(raw.encode("utf-8", "surrogatepass"))
+    if isinstance(raw, dict) and state.checked is not None and state.checked.ok:  # else it may be anything
+        return len(to_json_text(raw).encode("utf-8", "replace"))
     return len(raw) if isinstance(raw, bytes | bytearray) else 0

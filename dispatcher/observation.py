@@ -257,6 +257,8 @@ def _hint(
         return _arguments_hint(fault, problems, tool)
     if fault.hint:
         return fault.hint
+    if fault.exposed:
+        return f"the tool failed: {fault.exposed}"
     if fault.code == "internal_error":
         return texts.afterwards(effect).rstrip(".")
     if fault.code == "timeout":

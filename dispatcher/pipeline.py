@@ -122,7 +122,13 @@ def check_return(state: State, around: Surroundings) -> None:
     if mismatch is not None:
         path, words = mismatch
         raise Reject(
-            Fault(code="internal_error", reason="bad_result", path=path, hint=f"Its result{_at(path)} {words}")
+            Fault(
+                code="internal_error",
+                reason="bad_result",
+                path=path,
+                hint=f"Its result{_at(path)} {words}",
+                detail=f"the result{_at(path)} {words}",
+            )
         )
 
 
@@ -182,6 +188,8 @@ def _unavailable(outcome: Outcome, state: State) -> Fault:
 def _remedy(reason: str, detail: str) -> str:
     if reason != "preload":
         return detail
+    if detail.startswith(("ModuleNotFoundError", "AttributeError")):
+        return f"{detail} (is the name right, and the module where the host's sys.path leads?)"
     return f"{detail} (remedies: a leaner module, an import inside the handler, or a closure that travels by value)"
 
 

@@ -4,7 +4,7 @@ import collections.abc
 import inspect
 import json
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, get_args, get_origin
 
 import pydantic
@@ -35,7 +35,8 @@ class ReturnCheck:
     def check(self, value: Any) -> tuple[str, str] | None:
         """Return path and hint of the first place that is not of the declared type, `None` if all is."""
         try:
-            self._validator.validate_json(json.dumps(value, ensure_ascii=False), strict=True)
+            text = json.dumps(value, ensure_ascii=False)
+            self._validator.validate_json(text, strict=True, by_alias=True, by_name=True)  # a model is dumped by name
         except ValidationError as error:
             path = ""
             here: Any = value
@@ -62,10 +63,40 @@ def build_return_check(function: Callable[..., Any], tool: str) -> ReturnCheck |
         schema = adapter.core_schema
         if find_code(schema) is not None:
             return None  # it would run the tool's own code; its model has built itself in the worker already
+        _refuse_impossible(schema)
         _refuse_ambiguity(adapter)
         return ReturnCheck(build(schema, first_only=True))
     except Exception as error:
         raise ValueError(f"tool {tool!r}: its return annotation cannot be checked: {str(error)[:200]}") from None
+
+
+_NO_RESULTS = {
+    "set": "a set has no order: return a list",
+    "frozenset": "a set has no order: return a list",
+    "bytes": "bytes are not text: return a string",
+    "complex": "a complex number is not JSON",
+}
+_NO_KEYS = ("int", "float", "bool", "bytes", "date", "datetime", "time", "timedelta", "uuid", "decimal")
+
+
+def _refuse_impossible(node: Any) -> None:
+    """Refuse a type that no result can be of (C30), where it must be one: in a union another form may be."""
+    if isinstance(node, list | tuple):
+        for child in node:
+            _refuse_impossible(child)
+    elif isinstance(node, Mapping) and node.get("type") not in _EITHER:
+        kind = str(node.get("type", ""))
+        key = node.get("keys_schema", {}).get("type") if kind == "dict" else None
+        if kind in _NO_RESULTS:
+            raise ValueError(_NO_RESULTS[kind])
+        if key in _NO_KEYS:
+            raise ValueError(f"a key of a result is a string, never {key}")
+        for name, child in node.items():
+            if name not in ("serialization", "metadata"):
+                _refuse_impossible(child)
+
+
+_EITHER = ("nullable", "union", "tagged-union", "json-or-python", "lax-or-strict")
 
 
 def _refuse_ambiguity(adapter: "pydantic.TypeAdapter[Any]") -> None:

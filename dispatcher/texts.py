@@ -67,7 +67,9 @@ def nearest_name(name: str, names: Sequence[str]) -> str | None:
 
 
 def article(value: Any) -> str:
-    """Name a JSON value's type with its article: "an array", "null"."""
+    """Name a value's type with its article: "an array", "null"; what is no JSON value by its Python type."""
+    if value is not None and type(value) not in (bool, int, float, str, list, dict):
+        return f"a Python {type(value).__name__[:60]}"
     name = type_name(value)
     if name in ("integer", "number"):
         return "a number"

@@ -90,7 +90,7 @@ def cgroup() -> str:
     try:
         with open("/proc/self/cgroup") as file:
             own = next(line.strip()[3:] for line in file if line.startswith("0::"))
-        base = "/sys/fs/cgroup" + own
+        base = "/sys/fs/cgroup" + own.rstrip("/")
         with open(base + "/cgroup.controllers") as file:
             if "memory" not in file.read().split():
                 return "the memory controller is not delegated"

@@ -13,15 +13,16 @@ LOADED = b"loaded"
 def main() -> None:
     """Load and end; never run the handler."""
     job = json.loads(sys.stdin.buffer.read())
-    sys.path[:] = job["roots"] + [entry for entry in sys.path if entry not in job["roots"]]
-    import_root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    if import_root not in sys.path:
-        sys.path.append(import_root)
+    roots = job["roots"] + [entry for entry in sys.path if entry not in job["roots"]]
+    # Ours first, for as long as it takes to import ourselves: a project may have a folder of our name.
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     import sandbox
-
-    sandbox._worker_process = True
+    import sandbox.loading
     from sandbox.loading import load_handler
 
+    sys.path[:] = roots
+
+    sandbox._worker_process = True
     try:
         function, _ = load_handler(job["handler"])
     except BaseException as error:

@@ -37,6 +37,23 @@ ToolsOption = Annotated[str, typer.Option("--tools", help="where the registry is
 RecordsOption = Annotated[bool, typer.Option("--records", help="write each call's record to stderr, as JSON")]
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        say(version("sandboxed-dispatcher"))
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="print the version")
+    ] = False,
+) -> None:
+    """Run a model's tool calls in disposable, confined processes."""
+
+
 @app.command(context_settings=_AFTER_NAME)
 def call(
     name: Annotated[str, typer.Argument(help="the tool")],

@@ -13,13 +13,14 @@ import sys
 import textwrap
 import threading
 import time
+import types
 import uuid
 from pathlib import Path
 from typing import Annotated
 
 import handlers_for_tests as handlers
 import pytest
-from pydantic import AfterValidator, BaseModel
+from pydantic import AfterValidator, BaseModel, Field
 
 from dispatcher import Call, Dispatcher, DispatcherClosed, Limits, Registry, ToolError
 
@@ -557,3 +558,63 @@ def test_decorated_tools_of_a_module_travel_by_name(engine, nothing_left):
     assert answers == {"fact": 120, "uses": 6, "look": 7, "wrapped": 5}
     kinds = {tool.name: tool.handler.kind for tool in registry}
     assert kinds == {"fact": "import", "uses": "import", "look": "import", "wrapped": "value"}
+
+
+class Aliased(BaseModel):
+    user_id: int = Field(alias="userId")
+
+
+def test_a_model_with_aliases_is_a_result(engine, nothing_left):
+    """A returned model is read by its fields' names, and held against the declared type so."""
+    registry = Registry()
+
+    @registry.tool
+    def give() -> Aliased:
+        return Aliased(userId=5)
+
+    @registry.tool
+    def wrong() -> Aliased:
+        return {"other": 5}
+
+    records = []
+    with Dispatcher(registry, **engine, record=records.append) as dispatcher:
+        assert dispatcher.execute("give").result == {"user_id": 5}
+        assert dispatcher.execute("wrong").reason == "bad_result"
+        assert "declared return type" in records[-1].evidence
+
+
+def test_a_cancelled_call_is_recorded_and_counted(engine, nothing_left):
+    """A call that its caller gave up has a record, and stands in the statistics as cancelled."""
+    registry = Registry()
+    registry.register("sleep", schema_of(), handlers.sleep_forever)
+    registry.register("add", schema_of(a="integer", b="integer"), handlers.add)
+    records = []
+
+    async def main():
+        async with Dispatcher(registry, **engine, record=records.append) as dispatcher:
+            assert (await dispatcher.execute_async("add", {"a": 1, "b": 2})).result == 3
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.5):
+                    await dispatcher.execute_async("sleep", {})
+            assert (await dispatcher.execute_async("add", {"a": 1, "b": 2})).result == 3
+            return dispatcher.statistics()
+
+    statistics = asyncio.run(main())
+    assert [record.code for record in records] == ["ok", "cancelled", "ok"]
+    assert statistics.calls[("sleep", "cancelled", None)] == 1
+
+
+def test_what_is_no_dict_is_named_by_its_type(ready):
+    """An argument object of another type is refused by its Python type's name, not as an object."""
+    text = ready[0].execute("importable", types.MappingProxyType({"a": 1})).to_text()
+    assert "a Python mappingproxy" in text
+    assert str(ready[0].execute("importable", "[]")).startswith("Error: arguments must be a JSON object")
+
+
+def test_an_exposed_exception_is_in_every_form():
+    """With expose_exceptions the exception stands in the dict as well as in the text."""
+    registry = Registry()
+    registry.register("fail", schema_of(text="string"), handlers.fail)
+    with pytest.warns(UserWarning), Dispatcher(registry, expose_exceptions=True) as dispatcher:
+        answer = dispatcher.execute("fail", {"text": "no data"})
+    assert "no data" in answer.to_text() and "no data" in answer.to_json()

@@ -270,6 +270,26 @@ def test_option_of_the_wrong_kind_is_told_with_the_tool(option, value):
         Registry().register("a.tool", schema_of(), any_handler, **{option: value})
 
 
+@pytest.mark.parametrize(
+    ("annotation", "words"),
+    [
+        (set[int], "return a list"), (list[frozenset[str]], "return a list"), (bytes, "return a string"),
+        (dict[int, str], "key"), (dict[str, list[bytes]], "return a string"), (complex, "JSON"),
+    ],
+)  # fmt: skip
+def test_a_return_type_that_no_result_can_have_is_refused(annotation, words):
+    """What is never JSON as a result is told at registration, with what to return instead."""
+
+    def answer():
+        return None
+
+    answer.__annotations__["return"] = annotation
+    with pytest.raises(ValueError, match=f"'answer'.*{words}"):
+        Registry().tool(answer)
+    answer.__annotations__["return"] = annotation | None
+    Registry().tool(answer)
+
+
 @pytest.mark.parametrize(("keyword", "near"), [("propertys", "properties"), ("max", "maximum"), ("oneOff", "oneOf")])
 def test_a_misspelt_keyword_is_told_with_the_nearest(keyword, near):
     """A word that no dialect has is told from one that the full dialect has, and the nearest is named."""
