@@ -103,8 +103,8 @@ class _Pickler(dill.Pickler):  # type: ignore[misc]
         return NotImplemented
 
     def _reduce_class(self, value: type) -> Any:
-        generic = getattr(value, "__pydantic_generic_metadata__", None) or {}
-        if generic.get("origin") is not None:
+        if _is_parametrised(value):
+            generic = value.__pydantic_generic_metadata__  # type: ignore[attr-defined]
             return rebuild.parametrise, (generic["origin"], generic["args"])
         token = _token_of(value)
         if token in self._known:
@@ -193,6 +193,8 @@ def _is_filled(cell: CellType) -> bool:
 
 def is_importable(kind: Any) -> bool:
     """Ask whether a class or function is found by its module and name, so that a reference is enough."""
+    if _is_parametrised(kind):  # some versions of pydantic put it in its module, as long as it lives
+        return False
     module = sys.modules.get(kind.__module__) if kind.__module__ != "__main__" else None
     found: Any = module
     try:
@@ -201,6 +203,10 @@ def is_importable(kind: Any) -> bool:
     except AttributeError:
         return _is_unnamed_builtin(kind)
     return found is kind
+
+
+def _is_parametrised(kind: Any) -> bool:
+    return (getattr(kind, "__pydantic_generic_metadata__", None) or {}).get("origin") is not None
 
 
 def _is_unnamed_builtin(kind: Any) -> bool:

@@ -43,6 +43,8 @@ class TypedArguments:
         except ValidationError as error:
             problems = rewrite_errors(error.errors(include_url=False), arguments, self.schema)
             return {}, problems
+        except ArithmeticError:  # of a number that pydantic's own checks cannot reckon with
+            return {}, (Problem(path="", keyword="validator", message="A number is out of range"),)
         return {
             name: getattr(model, name) for name in type(model).__pydantic_fields__ if name in model.model_fields_set
         }, ()

@@ -14,6 +14,7 @@ import zoneinfo
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
+import pydantic
 import pytest
 from annotated_types import Ge, Gt, Interval, Len, MultipleOf
 from pydantic import (
@@ -35,7 +36,7 @@ from dispatcher import Registry
 
 TYPES = [
     int, float, str, bool, bytes, complex, datetime.date, datetime.time, datetime.datetime, datetime.timedelta,
-    decimal.Decimal, fractions.Fraction, uuid.UUID, pathlib.Path, os.PathLike, zoneinfo.ZoneInfo, AnyUrl, PostgresDsn,
+    decimal.Decimal, uuid.UUID, pathlib.Path, os.PathLike, zoneinfo.ZoneInfo, AnyUrl, PostgresDsn,
     ByteSize, SecretStr, Base64Bytes, Base64UrlStr, Json, Json[int], PastDate, AwareDatetime, IPvAnyNetwork,
     ipaddress.IPv4Address, ipaddress.IPv6Network, ipaddress.IPv4Interface,
     Annotated[decimal.Decimal, MultipleOf(3)], Annotated[decimal.Decimal, Field(max_digits=5, decimal_places=2)],
@@ -44,10 +45,14 @@ TYPES = [
     Annotated[datetime.datetime, Ge(datetime.datetime(2020, 1, 1))],
     Annotated[str, StringConstraints(strip_whitespace=True, to_upper=True, max_length=5)],
     Annotated[str, StringConstraints(pattern=r"^(a+)+$")],
-    dict[int, int], dict[float, int], dict[datetime.date, int], dict[decimal.Decimal, int], dict[fractions.Fraction, int],
+    dict[int, int], dict[float, int], dict[datetime.date, int], dict[decimal.Decimal, int],
     collections.OrderedDict[str, int], collections.Counter[str], collections.deque[int], Sequence[int],
     Mapping[str, int], set[Any], frozenset[float], tuple[int, str], Annotated[list[int], Len(1, 3)], Literal["a"], Any,
 ]  # fmt: skip
+# Before, they were read in Python, with a power that the text chose: such a parameter is refused.
+FRACTIONS = tuple(map(int, pydantic.VERSION.split(".")[:2])) >= (2, 14)
+if FRACTIONS:
+    TYPES += [fractions.Fraction, dict[fractions.Fraction, int]]
 TEXTS = (
     "1e999999999 -1e999999999 1e-999999999 NaN Infinity -inf 1/0 1/99999999999999999999 P99999999999999D P1e9D -P1D "
     "9999-12-31T23:59:59.999999999+23:59 2020-01-01T00:00:00-99:99 0000-00-00 1e400TB 99999999999999999999999999999TB "
@@ -65,21 +70,37 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize("annotation", TYPES, ids=str)
-def test_typed(annotation):
-    """A typed tool answers every text with a value or with problems at or under the parameter."""
+def annotated(annotation):
+    """Return a function whose parameter has that annotation."""
 
     def handler(x):
         return None
 
     handler.__annotations__["x"] = annotation
+    return handler
+
+
+@pytest.mark.parametrize("annotation", TYPES, ids=str)
+def test_typed(annotation):
+    """A typed tool answers every text with a value or with problems at or under the parameter."""
+
     registry = Registry()
-    registry.tool(name="t")(handler)
+    registry.tool(name="t")(annotated(annotation))
     began = time.monotonic()
     for value in VALUES:
         checked = registry.validate("t", f'{{"x":{value}}}')
-        assert checked.ok or checked.code == "invalid_json" or all(e.path.startswith("/x") for e in checked.errors), value
+        paths = [error.path for error in checked.errors]
+        assert checked.ok or checked.code == "invalid_json" or paths == [""] or all(p.startswith("/x") for p in paths), value
     assert time.monotonic() - began < 20
+
+
+if not FRACTIONS:
+
+    def test_a_fraction_read_in_python_is_refused():
+        """An older pydantic would raise ten to a power that the model chose: it may not in the host."""
+        registry = Registry()
+        with pytest.raises(ValueError, match='validate_in="worker"'):
+            registry.tool(annotated(fractions.Fraction))
 
 
 @pytest.mark.parametrize("dialect", ["core", "2020-12"])
