@@ -198,7 +198,7 @@ class Engine:
     def _single_shelf(self, handler: Handler) -> Shelf:
         group = ("single", handler.key)
         if group not in self._shelves:
-            plan = plan_for(self._found, handler.readable)
+            plan = plan_for(self._found, handler.paths_to_import())
             self._shelves[group] = Shelf(self.means, plan, self._preload, single=True)
             self._shelves[group].add([handler])
         return self._shelves[group]

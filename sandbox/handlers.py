@@ -77,6 +77,12 @@ class Handler:
             raise HandlerUnusable(f"{_label(target)} cannot be imported by name; leave by_value out")
         return _by_value(target, common)
 
+    def paths_to_import(self) -> tuple[str, ...]:
+        """Return what must be readable to load it behind the walls: `readable`, the import roots and its own files."""
+        files = [self.origin, *(file for _, file in self.origins)]
+        wanted = {*self.readable, *import_roots(), *(file for file in files if file)}
+        return tuple(sorted(path for path in wanted if path != "/" and os.path.exists(path)))
+
     def is_outdated(self, target: Any) -> bool:
         """Ask whether the module of `target` now has what it did not have when this was made of it."""
         if not self.is_provisional and not self.missing:

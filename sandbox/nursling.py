@@ -40,6 +40,7 @@ def run(job: Any, output: Any, hello: Any, config: dict[str, Any]) -> None:
         channel = _Hello(say)
         loaded = preload.load_all(channel, {**config, "single": True})
         layers = _lower(confine.Plan.from_wire(config["plan"]))
+        worker.settle_streams()
         worker.settle_process()
         reply, channel.fd = fds.keep_only(0, write, (reply, say))
         worker.rehearse(reply, loaded)

@@ -269,14 +269,19 @@ def write_all(fd: int, data: bytes) -> None:
         return
 
 
+def settle_streams() -> None:
+    """Let stdout and stderr write by the line; while descriptor 1 is still what it was when Python started."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
+
+
 def settle_process() -> None:
-    """Do once, after the imports, what every call profits from: streams by the line, small stacks, a frozen heap."""
+    """Do once, after the imports, what every call profits from: small stacks, a frozen heap."""
     import gc
     import threading
 
     for stream in (sys.stdout, sys.stderr):  # what an import printed is nobody's answer
         stream.flush()
-        stream.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
     threading.stack_size(1 << 20)
     gc.collect()
     gc.freeze()

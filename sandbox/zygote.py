@@ -12,16 +12,18 @@ Processes and messages:
     lifeline (pipe): its only writer is the host; end of file means that the host is gone
     config (descriptor): JSON, read once at start
 
-Single-threaded for life; standard library only. In "single" mode the zygote is itself the one worker: for handlers
-whose import starts threads, after which forking is unsafe.
+Single-threaded for life; standard library only. In "single" mode the zygote is itself the one worker, for handlers
+whose import starts threads, after which forking is unsafe: there the walls stand before anything is imported.
 """
 
+import contextlib
 import json
 import os
 import select
 import signal
 import socket
 import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -116,22 +118,60 @@ def run_zygote(control: socket.socket, config: dict[str, Any], plan: Any, layers
     from sandbox.zygote_messages import tell
 
     try:
+        worker.settle_streams()
         if config["single"]:
             _become_init(control)
+            # Walls first: most of them bind the calling thread alone, and its children's, not those that are there.
+            statm = rlimits.open_statm()
+            prepared = confine.confine_zygote(plan, layers)
+            be_worker(control.detach(), prepared, lambda channel, fd: load(channel, fd, prepared, config), statm)
         loaded = preload.load_all(control, config)
         baseline = rlimits.baseline()
         prepared = confine.confine_zygote(plan, layers)
         privileges.set_parent_death_signal(signal.SIGKILL)  # a change of uid has cleared it (prctl(2))
         worker.settle_process()
-        tell(control, ready={"layers": prepared.layers, "missing": list(plan.missing), "uid": os.getuid(),
-                             "seccomp": prepared.seccomp_digest, "baseline": baseline})  # fmt: skip
-        if config["single"]:
-            be_worker(control.detach(), prepared, loaded)
+        tell_ready(control, prepared, baseline)
         serve(control, prepared, loaded)
     except BaseException as error:
         tell(control, broken=f"{type(error).__name__}: {error}"[:500])
     finally:
         os._exit(1)
+
+
+def load(channel: Any, statm: int, prepared: Any, config: dict[str, Any]) -> Any:
+    """Load the handlers of a single worker, behind its walls, and say that it is ready."""
+    from sandbox import preload, worker
+    from sandbox.linux import rlimits
+
+    with _unheard():
+        loaded = preload.load_all(channel, config)
+        baseline = rlimits.baseline(statm)
+        worker.settle_process()
+    tell_ready(channel, prepared, baseline)
+    return loaded
+
+
+@contextlib.contextmanager
+def _unheard() -> Iterator[None]:
+    """Let what is printed meanwhile go nowhere: what an import prints is no call's output."""
+    output, null = os.dup(1), os.open("/dev/null", os.O_WRONLY)
+    for fd in (1, 2):
+        os.dup2(null, fd)
+    os.close(null)
+    try:
+        yield
+    finally:
+        for fd in (1, 2):
+            os.dup2(output, fd)
+        os.close(output)
+
+
+def tell_ready(channel: Any, prepared: Any, baseline: tuple[int, int]) -> None:
+    """Tell the host which walls stand and what the memory of an idle worker is."""
+    from sandbox.zygote_messages import tell
+
+    tell(channel, ready={"layers": prepared.layers, "missing": list(prepared.plan.missing), "uid": os.getuid(),
+                         "seccomp": prepared.seccomp_digest, "baseline": baseline})  # fmt: skip
 
 
 def serve(control: socket.socket, prepared: Any, loaded: Any) -> None:
@@ -182,12 +222,12 @@ def spawn(control: socket.socket, prepared: Any, loaded: Any) -> tuple[int, int]
         tell(control, unborn=error.strerror)
         return None
     if pid == 0:
-        be_worker(control.fileno(), prepared, loaded)
+        be_worker(control.fileno(), prepared, lambda *_: loaded)
     return os.pidfd_open(pid, 0), pid
 
 
-def be_worker(control: int, prepared: Any, loaded: Any) -> None:
-    """Keep what a worker needs, confine, rehearse, announce, serve one job; never returns."""
+def be_worker(control: int, prepared: Any, load: Callable[..., Any], statm: int | None = None) -> None:
+    """Keep what a worker needs, confine, load unless that is done, rehearse, announce, serve one job; never returns."""
     from sandbox import confine, worker
     from sandbox.linux import fds, privileges
 
@@ -198,14 +238,19 @@ def be_worker(control: int, prepared: Any, loaded: Any) -> None:
         read, write = os.pipe()
         pid = os.getpid()
         kept = [ours.detach(), control, theirs.detach(), read, os.pidfd_open(pid, 0)]
+        kept += [statm] if statm is not None else []
         kept += [] if prepared.ruleset is None else [prepared.ruleset]
         null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         reply, control, *sent = fds.keep_only(null, write, tuple(kept))
         if prepared.ruleset is not None:
             prepared.ruleset = sent.pop()
+        if statm is not None:
+            statm = sent.pop()
         confine.confine_worker(prepared)
+        channel = socket.socket(fileno=control)
+        loaded = load(channel, statm)
         worker.rehearse(reply, loaded)
-        announce(control, pid, sent)
+        announce(channel, pid, sent)
         worker.serve_one(reply, loaded)
     except BaseException as error:  # our own bug: it reaches the record as output, with "no result"
         os.write(2, f"worker: {type(error).__name__}: {error}\n".encode("utf-8", "replace")[:500])
@@ -213,9 +258,9 @@ def be_worker(control: int, prepared: Any, loaded: Any) -> None:
         os._exit(1)
 
 
-def announce(control: int, pid: int, descriptors: list[int]) -> None:
+def announce(channel: socket.socket, pid: int, descriptors: list[int]) -> None:
     """Send the host our job socket, output pipe and pidfd, and keep none of them: we are on the shelf."""
-    with socket.socket(fileno=control) as channel:
+    with channel:
         socket.send_fds(channel, [json.dumps({"worker": pid}).encode()], descriptors)
     for descriptor in descriptors:
         os.close(descriptor)

@@ -438,6 +438,8 @@ _ATTEMPTS = {
     "prlimit_other": lambda: __import__("resource").prlimit(1, 0, (1, 1)),
     "socketpair": _pair,
     "thread": _thread,
+    "lease": lambda: __import__("fcntl").fcntl(os.open(os.__file__, os.O_RDONLY), 1024, 0),
+    "notify": lambda: __import__("fcntl").fcntl(os.open(os.path.dirname(os.__file__), os.O_RDONLY), 1026, 1),
     "memfd": lambda: os.close(os.memfd_create("x")),
     "urandom": lambda: os.close(os.open("/dev/urandom", os.O_RDONLY)),
     **{name: functools.partial(_raw, number, 0, 0, 0, 0, 0, 0) for name, number in _NUMBERS.items()},

@@ -15,10 +15,16 @@ NAMES = {
 }
 
 
-def baseline() -> tuple[int, int]:
-    """Return this process's address space and its data segment in bytes (proc(5), statm)."""
-    with open("/proc/self/statm", "rb") as file:
-        fields = file.read().split()
+def open_statm() -> int:
+    """Open what tells this process's memory, for a reader who will have no /proc."""
+    return os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def baseline(statm: int | None = None) -> tuple[int, int]:
+    """Return this process's address space and its data segment in bytes (proc(5), statm); closes a given `statm`."""
+    descriptor = open_statm() if statm is None else statm
+    with open(descriptor, "rb", buffering=0) as file:
+        fields = (file.read() or b"").split()
     return int(fields[0]) * PAGE, int(fields[5]) * PAGE
 
 

@@ -20,6 +20,7 @@ CLONE_THREAD = 0x00010000
 CLONE_NEW = 0x7E020080  # every CLONE_NEW* flag, time namespaces included
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
 F_SETOWN, F_SETOWN_EX = 8, 15  # asm-generic/fcntl.h
+F_SETLEASE, F_NOTIFY = 1024, 1026  # linux/fcntl.h; a lease on a file makes everybody's open() of it wait
 FIOSETOWN, SIOCSPGRP = 0x8901, 0x8902
 AF_UNIX = 1
 OWN_PID = 0x7FFF5EC0  # stands in the program for the worker's own pid, which `Filter.install` puts in its place
@@ -79,7 +80,7 @@ ARGUMENT_RULES: tuple[tuple[str, Callable[[], list[Step]]], ...] = (
     ("socketpair", lambda: _must_be(0, AF_UNIX, whole=False)),
     ("personality", lambda: _must_be(0, 0xFFFFFFFF, whole=False)),
     ("ioctl", lambda: _must_be_none_of(1, TIOCSTI, TIOCLINUX, FIOSETOWN, SIOCSPGRP)),
-    ("fcntl", lambda: _must_be_none_of(1, F_SETOWN, F_SETOWN_EX)),
+    ("fcntl", lambda: _must_be_none_of(1, F_SETOWN, F_SETOWN_EX, F_SETLEASE, F_NOTIFY)),
     ("setpriority", lambda: [*_must_be(0, 0, whole=False), *_must_be(1, 0, whole=False)]),
     ("ioprio_set", lambda: [*_must_be(0, 1, whole=False), *_must_be(1, 0, whole=False)]),
     *((name, lambda: _must_be(0, 0, whole=False)) for name in OWN_PID_ONLY),

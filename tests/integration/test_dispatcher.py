@@ -386,6 +386,20 @@ def test_module_that_starts_threads_gets_a_process_a_call(nothing_left, caplog):
     assert "starts threads" in caplog.text
 
 
+def test_threads_of_an_import_stand_behind_the_same_walls(nothing_left):
+    """What a module's own threads may do is what its handler may do: nothing more, on every wall."""
+    pooled = importlib.import_module("pooled_for_tests")
+    names = ["fork", "exec", "tcp", "unix", "bpf", "unshare", "memfd", "chroot", "setuid", "write_root", "mknod"]
+    registry = Registry()
+    registry.register("try", schema_of(names="array"), pooled.try_everywhere)
+    with Dispatcher(registry) as dispatcher:
+        answer = dispatcher.execute("try", {"names": names})
+        main, pool = answer.result
+        assert answer.receipt.engine == "exec" and main == pool
+        if answer.receipt.tier in "ABC":
+            assert "done" not in pool, dict(zip(names, pool, strict=True))
+
+
 def test_handler_that_cannot_travel_is_named_at_registration():
     """A captured socket, generator or live Dispatcher raises ValueError naming the object and the remedy."""
     import socket

@@ -76,7 +76,7 @@ def filtered():
 
 
 @pytest.mark.parametrize(
-    "name", ["fork", "exec", "tcp", "udp", "unix", "unshare", "pidfd_open", "bpf", "ptrace", "keyctl", "memfd"]
+    "name", ["fork", "exec", "tcp", "udp", "unix", "unshare", "pidfd_open", "bpf", "ptrace", "keyctl", "memfd", "lease", "notify"]
 )
 def test_seccomp_refuses(in_child, name):
     """Refused after, whatever it was before."""
