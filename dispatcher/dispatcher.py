@@ -182,7 +182,14 @@ class Dispatcher:
         self._finish(state)
 
     def _finish(self, state: State) -> Observation:
-        observation = finish.render(state, self._around)
+        try:
+            observation = finish.render(state, self._around)
+            record = finish.make_record(state, observation)
+        except Exception as error:  # our own bug, or a caller so deep in the stack that none is left
+            set_own_fault(state, error)
+            state.outcome = None
+            observation = finish.render(state, self._around)
+            record = finish.make_record(state, observation)
         self._counts.add(state.tool.name if state.tool else None, observation.code, observation.reason)
-        emit(finish.make_record(state, observation), self._sink)
+        emit(record, self._sink)
         return observation

@@ -15,7 +15,7 @@ from dispatcher.codes import CODES, HANDLER_DENIED_REASONS, NEXTS, REPORTABLE, U
 from dispatcher.faults import Fault
 
 REPORT_KEYS = frozenset({"error", "hint", "reason", "field", "path", "got", "retry_after", "required_permission"})
-HINT_CHARACTERS = 1_000
+HINT_CHARACTERS = 16_384  # far more than is shown: a cut comes after redaction, so that it cannot halve a credential
 LONGEST_RETRY_AFTER_S = 86_400.0
 
 

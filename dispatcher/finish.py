@@ -24,7 +24,7 @@ def render(state: State, around: Surroundings) -> Observation:
             state.result,
             call=call,
             cap_bytes=state.limits.observation_bytes,
-            output=state.outcome.output.text if tool.show_output else None,
+            output=_printed(state) if tool.show_output else None,
             redact=tool.redact_result,
         )
     assert state.fault is not None
@@ -77,13 +77,23 @@ def make_record(state: State, observation: Observation) -> CallRecord:
         evidence=_safe((fault.detail if fault else "") or (outcome.detail if outcome else ""), 1_000),
         grant=_safe(failure.grant, 300) if failure else "",
         tier=outcome.receipt.tier if outcome and outcome.started else "",
-        output=_safe(outcome.output.text, OUTPUT_RECORDED) if outcome else "",
+        output=_safe(_printed(state), OUTPUT_RECORDED),
         output_bytes=outcome.output.total_bytes if outcome else 0,
         exception=_safe(said, 1_000),
         traceback=_safe(failure.traceback, 8_000) if failure else "",
         progress=outcome.progress[0] if outcome else 0,
         redacted=observation.redacted,
     )
+
+
+def _printed(state: State) -> str:
+    """Return what is kept of a tool's output, up to its last whole word: half a credential would not be known as one."""
+    if state.outcome is None:
+        return ""
+    output = state.outcome.output
+    if output.total_bytes <= output.kept_bytes:
+        return output.text
+    return output.text[: max(output.text.rfind(" "), output.text.rfind("\n")) + 1] or output.text[:1024]
 
 
 def _safe(text: str, limit: int) -> str:

@@ -9,6 +9,7 @@ A stage raises `Reject`; it is caught here and nowhere else.
 """
 
 import logging
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -193,6 +194,9 @@ def _remedy(reason: str, detail: str) -> str:
     return f"{detail} (remedies: a leaner module, an import inside the handler, or a closure that travels by value)"
 
 
+_KEYWORD = re.compile(r"[$a-zA-Z]{1,24}")
+
+
 def _invalid(problems: Any) -> Fault:
     found = []
     for problem in problems if isinstance(problems, list) else []:
@@ -200,7 +204,8 @@ def _invalid(problems: Any) -> Fault:
             path, expected = problem["path"], _scalars(problem.get("expected"))
             if path == "" or path.startswith("/"):
                 words = problem["message"]
-                found.append(Problem(path=path, keyword=problem["keyword"][:40], message=words, expected=expected))
+                keyword = problem["keyword"] if _KEYWORD.fullmatch(problem["keyword"]) else "validator"
+                found.append(Problem(path=path, keyword=keyword, message=words, expected=expected))
     if not found:
         return Fault(code="internal_error", reason="protocol_violation", detail="an answer of the wrong shape")
     return Fault(code="invalid_args", problems=tuple(found))

@@ -38,12 +38,13 @@ _CREDENTIALS = re2.compile(
 _URL_PASSWORD = re2.compile(r"\b([A-Za-z][A-Za-z0-9+.-]{1,20}://)[^\s/@:]{0,256}:[^\s/@]{1,256}@")
 _SECRET_WORDS = (
     "password|passwd|passphrase|pwd|secret|token|apikey|api_key|api-key|authorization|cookie|credential|credentials|"
-    "private_key|private-key|access_key|access-key|client_secret|session_key|auth_token|access_token|refresh_token"
+    "private_key|private-key|access_key|access-key|client_secret|session_key|auth_token|access_token|refresh_token|"
+    "secret_key|secret-key|signing_key|encryption_key|session_id|session-id|connection_string|dsn"
 )
 # In free text: a secret-looking word, then : or =, then the value.
 _ASSIGNED = re2.compile(
     rf"""(?i)(["']?\b[\w-]{{0,40}}?(?:{_SECRET_WORDS})["']?\s{{0,3}}[:=]\s{{0,3}})"""
-    r"""("[^"\n]+"?|'[^'\n]+'?|[^\s,;&"'}\])]+)"""
+    r"""((?:(?:token|bearer|basic|digest|apikey) +)?(?:"[^"\n]+"?|'[^'\n]+'?|[^\s,;&"'}\])]+))"""
 )
 _KEY = re.compile(
     r"^(?:.*_)?(?:password|passwd|passphrase|pwd|secret|secrets|token|apikey|api_key|authorization|cookie|cookies|"

@@ -160,6 +160,8 @@ def _run_out(session: Session) -> None:
     now = time.monotonic()
     if now >= session.supervision.deadline:
         session.supervision.on_deadline(now)
+    elif session.worker.is_running():
+        session.supervision.on_hang_up(now)
     else:
         session.supervision.on_end(now)
 

@@ -6,6 +6,7 @@ new workers, reports of ends and deaths, and hands out freed slots. An exception
 midst of a caller's part loses nothing: a worker is out only as long as its lease lives.
 """
 
+import contextlib
 import logging
 import os
 import threading
@@ -292,7 +293,13 @@ class Engine:
                 self._end(old)
 
     def _on_worker(self, shelf: Shelf, zygote: Zygote, message: dict[str, Any], descriptors: list[int]) -> None:
-        worker = zygote.make_worker(message, descriptors)
+        try:
+            worker = zygote.make_worker(message, descriptors)
+        except (OSError, IndexError):  # this process has no descriptor left: the worker sees its host hang up, and ends
+            for descriptor in descriptors:
+                with contextlib.suppress(OSError):
+                    os.close(descriptor)
+            return
         self.counts.forks += 1
         zygote.stillborn = 0
         self._workers[worker] = (shelf, zygote)
@@ -344,7 +351,9 @@ class Engine:
         self.counts.zygotes_lost += 1
         if not was_ready:
             culprit = zygote.loading
-            if culprit in shelf.handlers and not zygote.problem:
+            if culprit in shelf.failures:
+                pass  # it has said why itself
+            elif culprit in shelf.handlers and not zygote.problem:
                 self._fail_handler(shelf, None, culprit, "the process ended while this handler was imported")
             else:
                 shelf.mark_broken(zygote.problem or "a zygote ended before it was ready")
@@ -462,6 +471,14 @@ class Engine:
             for zygote in list(self._zygotes):
                 self._end(zygote)
         self._keeper.stop()
+
+    def hold(self) -> None:
+        """Keep everybody else out, around a fork of the host."""
+        self._lock.acquire()
+
+    def let_go(self) -> None:
+        """Let the others in again."""
+        self._lock.release()
 
     def abandon(self) -> None:
         """In a forked copy of the host: let go of everything that is the original's and begin anew at the next call."""

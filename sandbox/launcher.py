@@ -88,6 +88,8 @@ class ZygoteProcess:
             return None
         if not data:
             return None
+        for descriptor in descriptors:
+            os.set_inheritable(descriptor, False)
         message: dict[str, Any] = json.loads(data)
         return message, list(descriptors)
 

@@ -85,6 +85,15 @@ class PortableWorker(Worker):
     def _send_kill(self) -> None:
         self.parent.send(kill=self.zygote_pid)
 
+    def is_running(self) -> bool:
+        """Ask whether the process itself has not ended: the exit pipe tells only once everything under it is gone."""
+        import psutil
+
+        try:
+            return bool(psutil.Process(self.pid).status() != psutil.STATUS_ZOMBIE)
+        except psutil.Error:
+            return False
+
     def cpu_seconds(self) -> float | None:
         """Return the processor time spent so far; `None` once it is reaped."""
         import psutil

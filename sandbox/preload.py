@@ -41,14 +41,20 @@ def _load_one(control: Channel, spec: dict[str, Any], loaded: Loaded, config: di
         if os.getpid() != own:
             os._exit(0)
         tell(control, failed=spec["key"], error=f"{type(error).__name__}: {str(error)[:300]}")
+        if not config["single"] and _has_threads():
+            os._exit(1)  # they would be blamed on the next, or stand in the way of every fork: begin anew without it
         return
     if os.getpid() != own:  # the import forked, and this is the child
         os._exit(0)
     if _end_children(in_own_pid_namespace=config["plan"]["inner_namespaces"]):
         loaded.pop(spec["key"])
         tell(control, failed=spec["key"], error="its import forked a process")
-    elif not config["single"] and len(os.listdir("/proc/self/task")) > 1:
+    elif not config["single"] and _has_threads():
         tell(control, threads=spec["key"])
+
+
+def _has_threads() -> bool:
+    return len(os.listdir("/proc/self/task")) > 1
 
 
 def _end_children(*, in_own_pid_namespace: bool) -> bool:

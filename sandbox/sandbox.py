@@ -366,12 +366,26 @@ def _close_all() -> None:
 
 
 def _abandon_all() -> None:
+    _held.clear()
     for box in list(_open):
         box._engine.abandon()
 
 
+def _hold_all() -> None:
+    """Let no keeper be in the midst of starting a process, whose descriptors a forked copy would keep open."""
+    _held.extend(box._engine for box in list(_open))
+    for engine in _held:
+        engine.hold()
+
+
+def _let_go() -> None:
+    while _held:
+        _held.pop().let_go()
+
+
+_held: list[Engine] = []
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_abandon_all)
+    os.register_at_fork(before=_hold_all, after_in_parent=_let_go, after_in_child=_abandon_all)
 
 
 def encode_pickled(values: Mapping[str, Any], handler: Handler) -> bytes:

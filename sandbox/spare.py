@@ -79,6 +79,10 @@ class Worker:
     def _send_kill(self) -> None:
         pidfds.kill(self.exit_fd)
 
+    def is_running(self) -> bool:
+        """Ask whether the process itself has not ended, whatever is under it."""
+        return not pidfds.is_dead(self.exit_fd)
+
     def cpu_seconds(self) -> float | None:
         """Return the processor time spent so far, by the process's own clock; `None` once it is reaped."""
         try:

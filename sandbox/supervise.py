@@ -4,6 +4,7 @@ The driver feeds it bytes, ends of file, the worker's death and the clock; it sa
 decision: the first complete REPLY before the deadline; a kill of our own; the worker's end.
 """
 
+import signal
 from typing import Any
 
 from sandbox import reply as reply_decoder
@@ -41,6 +42,7 @@ class Supervision:
         self._reply: dict[str, Any] | None = None
         self._progress = 0
         self._last_progress: Any = None
+        self._has_hung_up = False
 
     def on_reply(self, data: bytes, now: float) -> None:
         """Take bytes from the reply socket."""
@@ -79,6 +81,11 @@ class Supervision:
             self._violation = self._violation or "a frame that was never finished"
         self._decide(now)
 
+    def on_hang_up(self, now: float) -> None:
+        """Take notice that the worker closed its reply socket and did not end in time: if it lives, it is killed for it."""
+        self._has_hung_up = True
+        self._decide(now)
+
     def kill(self, reason: Verdict, now: float) -> None:
         """Decide the job by a kill of our own; the driver carries it out."""
         if self.killed is None and not self.is_decided:
@@ -101,6 +108,8 @@ class Supervision:
         out_of_memory: bool = False,
     ) -> Outcome:
         """Draw the verdict and return the outcome, without receipt and queue time, which the caller adds."""
+        if self._has_hung_up and exit_status == -signal.SIGKILL:  # our own
+            exit_status = None
         failure = (self._reply or {}).get("failure")
         kind = "ok" if self._reply is not None and failure is None else (failure or {}).get("kind")
         verdict = draw(
@@ -139,6 +148,8 @@ class Supervision:
             return f"killed by the host: {self.killed}"
         if self._violation:
             return self._violation
+        if self._has_hung_up and exit_status is None:
+            return "it closed its reply socket and went on; killed by the host"
         return "" if self._reply is not None else describe_exit(exit_status)
 
     def _take_reply(self, body: bytes, now: float) -> None:
@@ -185,7 +196,7 @@ def _failure(failure: dict[str, Any]) -> Failure:
         type=text("type", 200),
         message=text("message", 2_000),
         traceback=text("traceback", 8_000),
-        path=text("path", 1_000),
+        path=text("path", 1_000) if text("path", 1).startswith("/") else "",
         hint=text("hint", 500),
         grant=text("grant", 300),
         data=failure.get("data"),

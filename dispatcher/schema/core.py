@@ -358,6 +358,8 @@ def _items_check(checks: list[Check]) -> Check:
     def check(value: Any, path: str, problems: Problems) -> bool:
         if type(value) is list:
             for index, item in enumerate(value):
+                if len(problems) >= wording.MOST_PROBLEMS:
+                    break
                 _run(checks, item, f"{path}/{index}", problems)
         return True
 
@@ -378,6 +380,8 @@ def _object_check(required: tuple[str, ...], children: dict[str, list[Check]], i
                 _run(checks, value[name], join(path, name), problems)
         if not is_open:
             for name, item in value.items():
+                if len(problems) >= wording.MOST_PROBLEMS:
+                    break
                 if name not in children:
                     problems.append(wording.unknown(join(path, name), known, item))
         return True

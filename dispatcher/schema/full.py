@@ -4,12 +4,14 @@ Patterns run in its linear regex engine; its retriever refuses every reference t
 """
 
 import copy
+import json
 from typing import Any
 
 from dispatcher.faults import Problem
 from dispatcher.schema import ambiguity
 from dispatcher.schema.full_errors import rewrite_errors
 
+EVERY_ERROR_CHARACTERS = 8_192
 _DEEPEST = 64
 
 
@@ -32,8 +34,24 @@ class FullValidator:
             raise ValueError(f"tool {tool!r}: schema {ambiguous}: it {ambiguity.WORDS}; let one form lead back to it")
 
     def validate(self, value: Any) -> tuple[Problem, ...]:
-        """Return the problems, at most one a node, in the core dialect's order where both know the keyword."""
-        return rewrite_errors(self._validator.iter_errors(value), self.schema, value)
+        """Return the problems, at most one a node, in the core dialect's order where both know the keyword.
+
+        In a long value the first alone: the library makes them all, and they could be half a million.
+        """
+        if self._validator.is_valid(value):
+            return ()
+        if len(json.dumps(value)) <= EVERY_ERROR_CHARACTERS:
+            return rewrite_errors(self._validator.iter_errors(value), self.schema, value)
+        return rewrite_errors(self._first_error(value), self.schema, value)
+
+    def _first_error(self, value: Any) -> list[Any]:
+        import jsonschema_rs
+
+        try:
+            self._validator.validate(value)
+        except jsonschema_rs.ValidationError as error:
+            return [error]
+        return []
 
 
 def _check_depth(schema: dict[str, Any], tool: str) -> None:

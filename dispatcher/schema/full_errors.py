@@ -1,6 +1,7 @@
 """Rewrite jsonschema-rs's errors to the one shape (C16): each error's own subschema says what was expected. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from dispatcher.faults import Problem
@@ -24,7 +25,7 @@ _UNIONS = ("anyOf", "oneOf")
 def rewrite_errors(errors: Iterable[Any], schema: Mapping[str, Any], value: Any) -> tuple[Problem, ...]:
     """Return the problems for the library's errors, at most one a node, in the core dialect's order."""
     found: dict[str, Problem] = {}
-    for error in errors:
+    for error in islice(errors, wording.MOST_PROBLEMS):
         path = ""
         for part in error.instance_path:
             path = join(path, part)

@@ -13,11 +13,13 @@ from pydantic_core import SchemaValidator, ValidationError
 from dispatcher.coerce import Coercion
 from dispatcher.context import ToolContext
 from dispatcher.faults import Problem
+from dispatcher.schema import wording
 from dispatcher.schema.core_schema import build
 from dispatcher.schema.host_code import find_code, find_unfit
 from dispatcher.schema.pointer import join
 from dispatcher.schema.typed_errors import rewrite_errors
 
+EVERY_ERROR_CHARACTERS = 8_192  # in a longer text a list is read to its first error: else they could be half a million
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
 
 
@@ -32,22 +34,37 @@ class TypedArguments:
     coerce: dict[str, tuple[str, ...]]
     context_parameter: str | None
     has_code: str | None
-    _validator: SchemaValidator | None
+    _validator: SchemaValidator
+    _hasty: SchemaValidator  # ends each list at its first error
 
     def check(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], tuple[Problem, ...]]:
         """Return the annotated Python values for JSON arguments, or the problems; JSON-strict at every depth."""
-        assert self._validator is not None
         text = json.dumps(arguments, ensure_ascii=False, allow_nan=False)
+        validator = self._validator if len(text) <= EVERY_ERROR_CHARACTERS else self._hasty
         try:
-            model = self._validator.validate_json(text, strict=True, extra="forbid")
+            model = _validate(validator, text)
         except ValidationError as error:
-            problems = rewrite_errors(error.errors(include_url=False), arguments, self.schema)
-            return {}, problems
+            if error.error_count() > wording.MOST_PROBLEMS:
+                error = self._first_errors(text) or error
+            listed = error.errors(include_url=False)[: wording.MOST_PROBLEMS]
+            return {}, rewrite_errors(listed, arguments, self.schema)
         except ArithmeticError:  # of a number that pydantic's own checks cannot reckon with
             return {}, (Problem(path="", keyword="validator", message="A number is out of range"),)
         return {
             name: getattr(model, name) for name in type(model).__pydantic_fields__ if name in model.model_fields_set
         }, ()
+
+    def _first_errors(self, text: str) -> ValidationError | None:
+        try:
+            _validate(self._hasty, text)
+        except ValidationError as error:
+            return error
+        return None
+
+
+def _validate(validator: SchemaValidator, text: str) -> Any:
+    # By its alias alone: a second name for a property would be one that no schema tells.
+    return validator.validate_json(text, strict=True, extra="forbid", by_alias=True, by_name=False)
 
 
 def describe_function(function: Callable[..., Any], tool: str) -> TypedArguments:
@@ -78,6 +95,7 @@ def describe_function(function: Callable[..., Any], tool: str) -> TypedArguments
         context_parameter=context_parameter,
         has_code=has_code,
         _validator=_validator(model, tool),
+        _hasty=_validator(model, tool, first_only=True),
     )
 
 
@@ -148,9 +166,9 @@ def _explain(error: Exception) -> str:
     return words if len(words) <= 400 else words[:399] + "…"
 
 
-def _validator(model: type[pydantic.BaseModel], tool: str) -> SchemaValidator:
+def _validator(model: type[pydantic.BaseModel], tool: str, *, first_only: bool = False) -> SchemaValidator:
     try:
-        return build(model.__pydantic_core_schema__)
+        return build(model.__pydantic_core_schema__, first_only=first_only)
     except ValueError as error:
         raise ValueError(f"tool {tool!r}: a pattern of its parameters: {error}") from None
 

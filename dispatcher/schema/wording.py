@@ -15,6 +15,7 @@ TYPE_WORDS = {
     "null": "None",
 }
 SHOWN_NAMES = 16
+MOST_PROBLEMS = 1_000  # of one call: past these nobody reads on, and each costs the host time and memory
 
 
 def wrong_type(path: str, types: Sequence[str], got: Any) -> Problem:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from sandbox.linux import libc, syscalls
 
-LD, JEQ, JGE, JSET, RET = 0x20, 0x15, 0x35, 0x45, 0x06
+LD, JEQ, JGE, JSET, RET, AND = 0x20, 0x15, 0x35, 0x45, 0x06, 0x54
 ALLOW, KILL, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 EPERM, ENOSYS = 1, 38
 NUMBER, ARCH, ARGUMENTS = 0, 4, 16  # offsets in struct seccomp_data
@@ -23,6 +23,7 @@ F_SETOWN, F_SETOWN_EX = 8, 15  # asm-generic/fcntl.h
 F_SETLEASE, F_NOTIFY = 1024, 1026  # linux/fcntl.h; a lease on a file makes everybody's open() of it wait
 FIOSETOWN, SIOCSPGRP = 0x8901, 0x8902
 AF_UNIX = 1
+SOCK_STREAM, SOCK_TYPE_MASK = 1, 0xF  # linux/net.h
 OWN_PID = 0x7FFF5EC0  # stands in the program for the worker's own pid, which `Filter.install` puts in its place
 
 Step = tuple[int, int, int, int]
@@ -36,6 +37,8 @@ REFUSED = (
     "perf_event_open fanotify_init name_to_handle_at open_by_handle_at process_vm_readv process_vm_writev kcmp bpf "
     "userfaultfd open_tree move_mount fsopen fsconfig fsmount fspick pidfd_open pidfd_getfd process_madvise "
     "memfd_create memfd_secret "  # their pages are in no limit of a process
+    "chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat utime utimes utimensat futimesat "  # Landlock lets
+    "setxattr lsetxattr fsetxattr setxattrat removexattr lremovexattr fremovexattr removexattrat inotify_add_watch "
     "mount_setattr process_mrelease mbind set_mempolicy vmsplice pidfd_send_signal"
 ).split()
 UNKNOWN = ("io_uring_setup", "io_uring_enter", "io_uring_register", "io_setup", "clone3")  # libraries fall back
@@ -65,6 +68,10 @@ def _must_be(index: int, value: int, *, whole: bool = True) -> list[Step]:
     return steps
 
 
+def _must_be_masked(index: int, mask: int, value: int) -> list[Step]:
+    return [_argument(index), (AND, 0, 0, mask), (JEQ, 1, 0, value), _return(ERRNO | EPERM)]
+
+
 def _must_be_none_of(index: int, *values: int) -> list[Step]:
     refused = [step for value in values for step in ((JEQ, 0, 1, value), _return(ERRNO | EPERM))]
     return [_argument(index), *refused]
@@ -77,7 +84,8 @@ def _threads_only() -> list[Step]:
 
 ARGUMENT_RULES: tuple[tuple[str, Callable[[], list[Step]]], ...] = (
     ("clone", _threads_only),
-    ("socketpair", lambda: _must_be(0, AF_UNIX, whole=False)),
+    # A pair of another type could send to any socket that has a name.
+    ("socketpair", lambda: [*_must_be(0, AF_UNIX, whole=False), *_must_be_masked(1, SOCK_TYPE_MASK, SOCK_STREAM)]),
     ("personality", lambda: _must_be(0, 0xFFFFFFFF, whole=False)),
     ("ioctl", lambda: _must_be_none_of(1, TIOCSTI, TIOCLINUX, FIOSETOWN, SIOCSPGRP)),
     ("fcntl", lambda: _must_be_none_of(1, F_SETOWN, F_SETOWN_EX, F_SETLEASE, F_NOTIFY)),
