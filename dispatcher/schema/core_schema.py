@@ -4,7 +4,10 @@ Booleans and numbers are kept apart in Literals and Enums, a named tuple is made
 union or as a key of a mapping is one error at its own path (C16).
 """
 
+import contextlib
 import inspect
+import json
+import re
 from typing import Any
 
 from pydantic_core import PydanticCustomError, SchemaValidator, ValidationError, core_schema
@@ -21,7 +24,13 @@ _STOPPABLE = tuple(
     if "fail_fast" in inspect.signature(maker).parameters  # a mapping has it since pydantic 2.14
 )  # fmt: skip
 _ANY_KEYS = ("str", "any")
-_READ_KEYS = ("int", "float", "bool", "date", "time", "datetime", "uuid", "decimal", "url")
+_CANONICAL = {
+    "int": re.compile("-?[1-9][0-9]{0,399}|0"),
+    "bool": re.compile("true|false"),
+    "date": re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}"),
+    "uuid": re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
+}
+_EXAMPLES = {"int": "17", "bool": "true", "date": "2020-01-31", "uuid": "12345678-1234-5678-1234-567812345678"}
 _CHOICES = ("literal", "enum")
 _NAMED_TUPLES = ("named-tuple", "call")  # the latter before pydantic 2.14
 
@@ -131,8 +140,10 @@ def _as_key(node: dict[str, Any]) -> dict[str, Any]:
     """Fail as one error about the key; text keeps its own words, others are read from text as pydantic reads keys."""
     if node["type"] in _ANY_KEYS and set(node) <= {"type", "metadata"}:
         return node
+    if node["type"] in _CANONICAL:
+        return _read_canonically(node, _CANONICAL[node["type"]])
     if node["type"] != "str" and node.get("schema", {}).get("type") != "str":
-        words = f"Key should be a valid {node['type']}" if node["type"] in _READ_KEYS else "Key is not one of those allowed"
+        words = "Key is not one of those allowed"
         return {"type": "custom-error", "schema": node, "custom_error_type": KEY, "custom_error_message": words}
 
     def check(value: Any, inner: Any) -> Any:
@@ -142,6 +153,21 @@ def _as_key(node: dict[str, Any]) -> dict[str, Any]:
             raise PydanticCustomError(KEY, "{said}", {"said": error.errors(include_url=False)[0]["msg"]}) from None
 
     return _around(node, check)
+
+
+def _read_canonically(node: dict[str, Any], pattern: "re.Pattern[str]") -> dict[str, Any]:
+    """Read a key of the one form that it has as text, so that no two keys are one."""
+    validator = SchemaValidator(node)
+    message = f"Key should be a valid {node['type']}, as {_EXAMPLES[node['type']]}"
+
+    def read(text: Any) -> Any:
+        if pattern.fullmatch(text):
+            with contextlib.suppress(ValidationError):
+                quoted = json.dumps(text) if node["type"] in ("uuid", "date") else text
+                return validator.validate_json(quoted, strict=True)
+        raise PydanticCustomError(KEY, "{said}", {"said": message})
+
+    return {"type": "function-plain", "function": {"type": "no-info", "function": read}}
 
 
 def _before(node: dict[str, Any], check: Any) -> dict[str, Any]:

@@ -4,12 +4,14 @@ Functions are refused unless they are known to be harmless: pydantic itself brin
 look at the file system, raise numbers to a power the model chose, or call the user's code from a closure.
 """
 
+import enum
 import functools
 import sys
 import types
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+_SCALARS = frozenset({str, int, float, bool, bytes, type(None)})
 PLAIN_FACTORIES = (list, dict, set, tuple, frozenset)
 _HARMLESS = {
     "pydantic._internal._generate_schema": ("GenerateSchema._path_schema.<locals>.path_validator",),
@@ -31,9 +33,10 @@ _HARMLESS = {
                        "SecretBytes"),
     "ipaddress": ("IPv4Address", "IPv6Address", "IPv4Network", "IPv6Network", "IPv4Interface", "IPv6Interface"),
 }  # fmt: skip
-# What making, filling, hashing, and pickling an instance would call.
+# What making, filling, comparing, hashing, copying and pickling an instance would call.
 _HOOKS = ("__new__", "__setattr__", "__getattribute__", "__getattr__", "__reduce__", "__reduce_ex__", "__getstate__",
-          "__getnewargs__", "__getnewargs_ex__", "__hash__", "__post_init__", "_missing_")  # fmt: skip
+          "__getnewargs__", "__getnewargs_ex__", "__hash__", "__eq__", "__deepcopy__", "__copy__", "__post_init__",
+          "_missing_")  # fmt: skip
 _TRUSTED_ROOTS = frozenset({"pydantic", "pydantic_core", "typing_extensions", *sys.stdlib_module_names})
 _NOT_VALIDATION = ("serialization", "metadata", "ref")
 
@@ -73,7 +76,35 @@ def _code_of(node: Mapping[str, Any]) -> Iterator[str]:
         yield f"the discriminator {_name(node['discriminator'])}"
     owner = node.get("function") if kind == "call" else node.get("cls")
     if isinstance(owner, type):
-        yield from (f"{hook} of {_name(owner)}" for hook in _HOOKS if _is_foreign_hook(owner, hook))
+        yield from _hooks_of(owner)
+    # Choices are compared with what the model sent, defaults are copied for each call.
+    for values in (node.get("members", ()), node.get("expected", ()), [node["default"]] if "default" in node else ()):
+        for value in values:
+            yield from _code_of_value(value)
+
+
+def _hooks_of(owner: type) -> Iterator[str]:
+    yield from (f"{hook} of {_name(owner)}" for hook in _HOOKS if _is_foreign_hook(owner, hook))
+
+
+def _code_of_value(value: Any) -> Iterator[str]:
+    """Yield the words for what comparing or copying a value would run."""
+    stack, seen = [value], set[int]()
+    while stack:
+        here = stack.pop()
+        if type(here) in _SCALARS or id(here) in seen:
+            continue
+        seen.add(id(here))
+        if isinstance(here, dict):
+            stack += [*here.keys(), *here.values()]
+        elif isinstance(here, list | tuple | set | frozenset):
+            stack += here
+        elif isinstance(here, enum.Enum):
+            stack.append(here.value)
+        elif hasattr(here, "__dict__"):
+            stack += vars(here).values() if not isinstance(here, type | types.FunctionType) else ()
+        if not isinstance(here, type):
+            yield from _hooks_of(type(here))
 
 
 def _code_of_function(node: Mapping[str, Any]) -> Iterator[str]:
@@ -137,12 +168,38 @@ def find_unfit(node: Any) -> str | None:
         return next((words for item in node if (words := find_unfit(item)) is not None), None)
     if not isinstance(node, Mapping):
         return None
-    words = _UNFIT.get(str(node.get("type", "")))
+    words = _UNFIT.get(str(node.get("type", ""))) or _unfit_key(node) or _unfit_name(node)
     children = (child for key, child in node.items() if key not in _NOT_VALIDATION)
     return words or next((found for child in children if (found := find_unfit(child)) is not None), None)
 
 
+_TEXT_KEYS = ("str", "any", "uuid", "date")
+_READ_KEYS = ("int", "bool")
+
+
+def _unfit_key(node: Mapping[str, Any]) -> str | None:
+    """Refuse keys that two texts may stand for: one entry would hide another."""
+    key = node.get("keys_schema") if node.get("type") == "dict" else None
+    while isinstance(key, Mapping) and str(key.get("type", "")).startswith("function-") and "schema" in key:
+        key = key["schema"]
+    if not isinstance(key, Mapping) or key.get("type") in (*_TEXT_KEYS, *_READ_KEYS):
+        return None
+    if key.get("type") == "literal" and all(isinstance(value, str) for value in key["expected"]):
+        return None
+    if key.get("type") == "enum" and all(isinstance(member.value, str) for member in key["members"]):
+        return None
+    return "the keys of a mapping are texts, integers, booleans, dates, UUIDs or choices among texts"
+
+
+def _unfit_name(node: Mapping[str, Any]) -> str | None:
+    if node.get("validation_alias") is not None and not isinstance(node["validation_alias"], str):
+        return "a property has one name: give one alias, neither several nor a path"
+    return None
+
+
 _UNFIT = {
+    "json": "JSON inside a string would be read by another, laxer parser; annotate the value itself",
+    "complex": "JSON has no complex numbers",
     "generator": "an Iterable is checked only while it is read; annotate list[...]",
     "callable": "no JSON value is callable",
     "is-subclass": "no JSON value is a class",

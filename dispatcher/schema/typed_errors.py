@@ -111,7 +111,7 @@ def _wrong_value(error: Any, path: str, got: Any, forms: walk.Forms) -> Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """Hold where an error is: `inside` are the steps that lead on, into a union's form or into a string's JSON."""
+    """Hold where an error is: `inside` are the steps that lead on, into a union's form."""
 
     path: str
     value: Any
@@ -147,8 +147,7 @@ def _is_tag(step: Any, here: Any, forms: walk.Forms) -> bool:
 
 def _inner(place: _Place, error: Any) -> Problem:
     where = "/".join(str(step) for step in place.inside)
-    keyword = "contentSchema" if isinstance(place.value, str) else "anyOf"
-    return Problem(path=place.path, keyword=keyword, message=f"{where}: {_words(error)}", got=place.value)
+    return Problem(path=place.path, keyword="anyOf", message=f"{where}: {_words(error)}", got=place.value)
 
 
 def _holds(here: Any, step: Any) -> bool:

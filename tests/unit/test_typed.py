@@ -16,6 +16,8 @@ import pytest
 from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen, MultipleOf, Predicate
 from pydantic import (
     AfterValidator,
+    AliasChoices,
+    AliasPath,
     AnyUrl,
     BaseModel,
     BeforeValidator,
@@ -168,9 +170,11 @@ def problems_of(annotation, text):
         (IPvAnyAddress, "true", "/x", "type"),
         (IPvAnyNetwork, '"x"', "/x", "format"),
         (PastDate, '"2999-01-01"', "/x", "format"),
-        (Json[int], "1", "/x", "type"),
-        (Json[int], '"{"', "/x", "format"),
-        (Json[Node], '"{\\"value\\":\\"a\\"}"', "/x", "contentSchema"),
+        (dict[int, int], '{"01":1}', "/x/01", "propertyNames"),
+        (dict[int, int], '{"1":1,"+1":2}', "/x/+1", "propertyNames"),
+        (dict[bool, int], '{"true":1,"yes":2}', "/x/yes", "propertyNames"),
+        (dict[datetime.date, int], '{"2020-01-01":1,"1577836800":2}', "/x/1577836800", "propertyNames"),
+        (dict[Annotated[int, Ge(5)], int], '{"1":1}', "/x/1", "propertyNames"),
         (Annotated[str, Field(pattern="^a+$")], '"b"', "/x", "pattern"),
         (Annotated[int, MultipleOf(3)], "4", "/x", "multipleOf"),
         (Annotated[float, Gt(0)], "0", "/x", "exclusiveMinimum"),
@@ -195,7 +199,9 @@ def test_error_has_one_place_and_a_keyword(annotation, text, path, keyword):
         (tuple[int, ...], "[1,2]", (1, 2)),
         (set[str], '["a"]', {"a"}),
         (dict[int, Colour], '{"1":"r"}', {1: Colour.R}),
-        (dict[Level, int], '{"1":5}', {Level.LOW: 5}),
+        (dict[Colour, int], '{"r":5}', {Colour.R: 5}),
+        (dict[bool, int], '{"true":5}', {True: 5}),
+        (dict[datetime.date, int], '{"2020-01-02":5}', {datetime.date(2020, 1, 2): 5}),
         (Level, "2", Level.HIGH),
         (Point, '[1,"2020-02-02"]', Point(1, datetime.date(2020, 2, 2))),
         (Point, "[1]", Point(1)),
@@ -397,6 +403,45 @@ class Custom:
         return {"type": "integer"}
 
 
+class OwnEquality(BaseModel):
+    model_config = ConfigDict(frozen=True)
+    a: int
+
+    def __eq__(self, other):
+        return boom()
+
+
+@dataclass(unsafe_hash=True, eq=False)
+class OwnDataEquality:
+    a: int
+
+    def __eq__(self, other):
+        return boom()
+
+
+class OwnText(str):
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        return boom()
+
+
+class OwnChoice(enum.Enum):
+    A = OwnText("a")
+
+
+class OwnCopy(BaseModel):
+    a: int = 1
+
+    def __deepcopy__(self, memo=None):
+        return boom()
+
+
+class HoldsOwnCopy(BaseModel):
+    a: int
+    b: list[Any] = [{"k": OwnCopy()}]
+
+
 class Encoder:
     @classmethod
     def decode(cls, data):
@@ -428,7 +473,8 @@ CODE = [
     ],
     Annotated[bytes, EncodedBytes(encoder=Encoder)],
     Validated, WholeValidated, PostInit, OwnInit, OwnNew, OwnSetattr, OwnReduce, PrivateFactory, Factory, SlowPattern,
-    Missing, OwnHash, OwnPostInit, FieldFactory, Custom, ImportString, FilePath,
+    Missing, OwnHash, OwnPostInit, FieldFactory, Custom,
+    set[OwnEquality], set[OwnDataEquality], OwnChoice, OwnCopy, HoldsOwnCopy, ImportString, FilePath,
 ]  # fmt: skip
 
 
@@ -457,7 +503,21 @@ def test_code_runs_in_the_worker_only(annotation, good):
     assert not registry.validate("t", '{"x":[[]]}').ok
 
 
-@pytest.mark.parametrize("annotation", [Iterable[int], Callable[[], int], type[int]], ids=str)
+class TwoNames(BaseModel):
+    a: int = Field(validation_alias=AliasChoices("a1", "a2"))
+
+
+class NameOnAPath(BaseModel):
+    a: int = Field(validation_alias=AliasPath("outer", "a"))
+
+
+UNFIT = [
+    Iterable[int], Callable[[], int], type[int], complex, Json[int], Json, list[Json[Node]], dict[float, int],
+    dict[decimal.Decimal, int], dict[datetime.datetime, int], dict[Level, int], dict[bytes, int], TwoNames, NameOnAPath,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("annotation", UNFIT, ids=str)
 def test_what_no_json_value_can_be_is_refused(annotation):
     """A parameter that would be checked too late, or that no JSON can be, is no parameter of a tool."""
     with pytest.raises(ValueError, match="parameters"):
@@ -466,7 +526,7 @@ def test_what_no_json_value_can_be_is_refused(annotation):
 
 @pytest.mark.parametrize(
     "annotation",
-    [AnyUrl, ipaddress.IPv6Network, Json[int], datetime.datetime, Annotated[float, Ge(0)], Any, Node, Point, Size],
+    [AnyUrl, ipaddress.IPv6Network, datetime.datetime, Annotated[float, Ge(0)], Any, Node, Point, Size],
     ids=str,
 )
 def test_declarative_types_are_taken(annotation):
