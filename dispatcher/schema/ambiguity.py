@@ -9,11 +9,12 @@ conservative test: two ways for the same step into one strongly connected compon
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urldefrag, urljoin
+from urllib.parse import unquote, urldefrag, urljoin
 
 from dispatcher.schema.pointer import escape, split
 
 MOST_WAYS = 4_096
+MOST_AT_ONCE = 256
 _IN_PLACE = ("not", "if", "then", "else")
 _IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
 _ANY_PROPERTY = ("additionalProperties", "unevaluatedProperties")
@@ -58,7 +59,32 @@ def find_ambiguity(schema: Any, *, is_typed: bool = False) -> str | None:
             for index, (step, _) in enumerate(back):
                 if any(step.meets(other) for other, _ in back[:index]):
                     return pointer or "(root)"
-    return None
+    return "(root)" if _Factor(graph, reach).of("") > MOST_AT_ONCE else None
+
+
+class _Factor:
+    """Bound how many ways through a schema without such circles may be tried for one value: forms within forms multiply."""
+
+    def __init__(self, graph: "_Graph", reach: dict[str, set[str]]) -> None:
+        self._graph = graph
+        self._reach = reach
+        self._known: dict[str, int] = {}
+
+    def of(self, pointer: str) -> int:
+        """Return the bound for what is at `pointer`; within a circle each step has one way on, and others lead out."""
+        if pointer not in self._known:
+            self._known[pointer] = 1  # while we look: a circle alone multiplies nothing
+            circle = [other for other in self._reach[pointer] if pointer in self._reach[other]]
+            found = max(self._of_ways(ways, circle) for member in circle for ways in self._graph.ways[member])
+            self._known.update(dict.fromkeys(circle, found))
+        return self._known[pointer]
+
+    def _of_ways(self, ways: "list[Way]", circle: list[str]) -> int:
+        factors = [1 if target in circle else self.of(target) for _, target in ways]
+        together = (
+            sum(factor for (other, _), factor in zip(ways, factors, strict=True) if step.meets(other)) for step, _ in ways
+        )
+        return min(max(together, default=1), MOST_AT_ONCE + 1)
 
 
 def _references(node: Any) -> Iterator[Any]:
@@ -127,7 +153,7 @@ class _Graph:
         if fragment and not fragment.startswith("/"):
             return self._anchors.get(f"{url}#{fragment}")
         root = self._anchors.get(url, "" if url in ("", self._bases.get("", "")) else None)
-        return None if root is None else root + fragment
+        return None if root is None else root + unquote(fragment)
 
     def _at(self, pointer: str) -> Any:
         here = self._schema

@@ -22,6 +22,8 @@ def holding(**properties):
 
 
 LINEAR = [
+    {"properties": {f"p{i}": {"anyOf": [holding(a={}), holding(a={})]} for i in range(300)}, "x": {"$ref": "#"}},
+    {"properties": {"x": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"anyOf": [holding(k={}), holding(k={})]}}},
     {"type": "object"},
     {"type": "object", "properties": {"k": {"$ref": "#"}}},
     schema_of(holding(k=NODE)),
@@ -33,7 +35,13 @@ LINEAR = [
     schema_of({"properties": {"a": NODE}, "additionalProperties": NODE}),
     schema_of({"anyOf": [holding(k=NODE), holding(k={"type": "integer"})]}),
 ]
+CHAIN = {f"d{i}": {"anyOf": [holding(k={"$ref": f"#/$defs/d{i + 1}"})] * 2} for i in range(12)} | {"d12": {}}
 EXPONENTIAL = [
+    {"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": CHAIN},
+    {
+        "properties": {"x": {"$ref": "#/$defs/%6Eode"}},
+        "$defs": {"node": {"anyOf": [holding(k={"$ref": "#/$defs/%6Eode"})] * 2}},
+    },
     schema_of({"anyOf": [holding(k=NODE), holding(k=NODE)]}),
     schema_of({"allOf": [holding(k=NODE)], "properties": {"k": NODE}}),
     schema_of({"$ref": "#/$defs/other", "properties": {"k": NODE}}, other=holding(k=NODE)),
