@@ -299,6 +299,7 @@ class Engine:
             for descriptor in descriptors:
                 with contextlib.suppress(OSError):
                     os.close(descriptor)
+            zygote.process.discard(message["worker"])
             return
         self.counts.forks += 1
         zygote.stillborn = 0

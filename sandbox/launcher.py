@@ -80,6 +80,9 @@ class ZygoteProcess:
         except OSError:
             return
 
+    def discard(self, pid: int) -> None:
+        """Let go of a worker that could not be taken in: with its host's ends closed it ends by itself."""
+
     def receive(self) -> tuple[dict[str, Any], list[int]] | None:
         """Return the next message and its descriptors, `None` when the zygote has hung up."""
         try:

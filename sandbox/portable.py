@@ -53,6 +53,10 @@ class NurseryProcess(ZygoteProcess):
         """Ask for `count` workers."""
         self.send(fork=count)
 
+    def discard(self, pid: int) -> None:
+        """Have a worker killed that could not be taken in: the nursery holds its ends too."""
+        self.send(kill=pid)
+
     def receive(self) -> tuple[dict[str, Any], list[int]] | None:
         """Return the next message and its descriptors, `None` when the nursery has hung up."""
         try:
@@ -93,6 +97,8 @@ class PortableWorker(Worker):
             return bool(psutil.Process(self.pid).status() != psutil.STATUS_ZOMBIE)
         except psutil.Error:
             return False
+        except OSError:  # no descriptor is left to look with
+            return True
 
     def cpu_seconds(self) -> float | None:
         """Return the processor time spent so far; `None` once it is reaped."""
@@ -100,7 +106,7 @@ class PortableWorker(Worker):
 
         try:
             times = psutil.Process(self.pid).cpu_times()
-        except psutil.Error:
+        except (psutil.Error, OSError):
             return None
         return float(times.user + times.system)
 

@@ -160,6 +160,14 @@ def write_reply(body):
     time.sleep(60)
 
 
+def hang_up():
+    """Close the reply socket for writing, and go on."""
+    import socket
+
+    socket.socket(fileno=3).shutdown(socket.SHUT_WR)
+    time.sleep(60)
+
+
 def start_threads(most, hold_s):
     """Start as many threads as there may be, with small stacks; return how many."""
     import threading
@@ -402,6 +410,13 @@ def _thread():
     thread.join()
 
 
+def _datagram_pair():
+    import socket
+
+    for end in socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM):
+        end.close()
+
+
 def _pair():
     import socket
 
@@ -438,6 +453,11 @@ _ATTEMPTS = {
     "prlimit_other": lambda: __import__("resource").prlimit(1, 0, (1, 1)),
     "socketpair": _pair,
     "thread": _thread,
+    "chmod": lambda: os.chmod("/tmp", 0o1777),
+    "utime": lambda: os.utime("/tmp"),
+    "setxattr": lambda: os.setxattr("/tmp", "user.x", b"1"),
+    "datagram_pair": _datagram_pair,
+    "inotify": lambda: _raw({"x86_64": 254, "aarch64": 27}[os.uname().machine], 0, 0, 0),
     "lease": lambda: __import__("fcntl").fcntl(os.open(os.__file__, os.O_RDONLY), 1024, 0),
     "notify": lambda: __import__("fcntl").fcntl(os.open(os.path.dirname(os.__file__), os.O_RDONLY), 1026, 1),
     "memfd": lambda: os.close(os.memfd_create("x")),

@@ -6,6 +6,7 @@ import decimal
 import enum
 import functools
 import importlib
+import inspect
 import json
 import logging
 import subprocess
@@ -16,7 +17,7 @@ import time
 import types
 import uuid
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import handlers_for_tests as handlers
 import pytest
@@ -632,3 +633,87 @@ def test_an_exposed_exception_is_in_every_form():
     with pytest.warns(UserWarning), Dispatcher(registry, expose_exceptions=True) as dispatcher:
         answer = dispatcher.execute("fail", {"text": "no data"})
     assert "no data" in answer.to_text() and "no data" in answer.to_json()
+
+
+FORGED = [
+    {"failure": {"kind": "bad_result", "path": "sk-abcdefghijklmnopqrstuvwxyz012345 my words"}},
+    {"failure": {"kind": "bad_result", "path": 5, "hint": []}},
+    {"failure": {"kind": "error", "type": "\x1b\u202e", "message": ["x"], "traceback": {}, "grant": 5}},
+    {"ok": {"invalid": [{"path": "/a", "keyword": "sk-abcdefghijklmnopqrstuvwxyz0123456\x1b", "message": "m"}]}},
+    {"ok": {"invalid": [{"path": "no pointer", "keyword": "type", "message": "m"}]}},
+    {"ok": {"invalid": [{"path": "/\ud800", "keyword": "type", "message": "\x00" * 5000, "expected": [[1]]}] * 100}},
+    {"ok": {"report": {"error": ["not_found"]}}},
+    {"ok": {"report": {"error": "denied", "reason": {}, "path": "x", "field": [], "retry_after": 10**400}}},
+    {"ok": {"result": [[[]]], "report": {}}},
+    {"ok": 5},
+]
+
+
+def passing(value: str) -> str:
+    return value
+
+
+@pytest.mark.parametrize("body", FORGED, ids=lambda body: json.dumps(body)[:50])
+def test_a_forged_answer_is_answered(engine, body, nothing_left):
+    """Whatever a worker claims, every way of calling answers, clean and bounded, with a record; siblings are unhurt."""
+    registry = Registry()
+
+    @registry.tool(validate_in="worker", errors={"denied": "no"})
+    def forge(body: Annotated[str, AfterValidator(passing)]) -> Any:
+        return handlers.write_reply(body)
+
+    registry.register("add", schema_of(a="integer", b="integer"), handlers.add)
+    records = []
+    data = json.dumps(body).encode().hex()
+    with Dispatcher(registry, **engine, record=records.append) as dispatcher:
+        answers = dispatcher.execute_batch([("add", {"a": 1, "b": 2}), ("forge", {"body": data}), ("add", {"a": 2, "b": 2})])
+        answers.append(asyncio.run(dispatcher.execute_async("forge", {"body": data})))
+    assert [answer.result for answer in answers[::2]] == [3, 4] and len(records) == 4
+    for answer in answers[1::2]:
+        text = answer.to_json()
+        assert not answer.ok and len(text.encode()) <= 2048 and "abcdefghijklmnop" not in text
+        assert answer.to_text().isprintable() and (answer.keyword or "x").isalpha()
+
+
+def test_a_caller_deep_in_the_stack_is_answered(ready):
+    """Where no stack is left to render a deep result, the answer is internal_error: execute never raises."""
+    registry = Registry()
+    registry.register("deep", {"type": "object", "properties": {}}, importlib.import_module("results_for_tests").deepest)
+
+    def at(depth, function):
+        return function() if depth == 0 else at(depth - 1, function)
+
+    with Dispatcher(registry) as dispatcher:
+        assert dispatcher.execute("deep", "{}").ok
+        left = sys.getrecursionlimit() - len(inspect.stack())
+        codes = {at(left - spare, lambda: dispatcher.execute("deep", "{}")).code for spare in range(150, 500, 50)}
+    assert codes <= {"ok", "internal_error"}
+
+
+def test_redaction_comes_before_any_cut(ready):
+    """A credential that a cap would cut in two is not shown by half."""
+    url = "postgres://svc:hunter2-correct-horse@db.internal/prod"
+    keep = len("postgres://svc:hunter2-correct-horse")
+    registry = Registry()
+
+    @registry.tool(errors={"unavailable": "", "denied": ""})
+    def hint(size: int) -> str:
+        raise ToolError("unavailable", hint="x" * (size - keep) + " " + url)
+
+    @registry.tool(show_output=True, limits=Limits(output_bytes=500))
+    def printed() -> int:
+        print("x" * (499 - keep) + " " + url)
+        return 1
+
+    @registry.tool(errors={"denied": ""})
+    def header() -> str:
+        raise ToolError("denied", hint="Authorization: Token 0123456789abcdef0123; secret_key=wJalrXUtnFEMI; session_id=99887766")
+
+    records = []
+    with Dispatcher(registry, record=records.append) as dispatcher:
+        for size in (200, 999, 1000, 1199, 1200, 16_383):
+            assert "hunter2" not in dispatcher.execute("hint", {"size": size}).to_json()
+        assert "hunter2" not in dispatcher.execute("printed").to_json()
+        text = dispatcher.execute("header").to_json()
+    assert not any(secret in text for secret in ("0123456789abcdef", "wJalrXUtnFEMI", "99887766"))
+    assert "hunter2" not in json.dumps([record.to_dict() for record in records])

@@ -76,7 +76,8 @@ def filtered():
 
 
 @pytest.mark.parametrize(
-    "name", ["fork", "exec", "tcp", "udp", "unix", "unshare", "pidfd_open", "bpf", "ptrace", "keyctl", "memfd", "lease", "notify"]
+    "name", ["fork", "exec", "tcp", "udp", "unix", "unshare", "pidfd_open", "bpf", "ptrace", "keyctl", "memfd", "lease", "notify",
+             "chmod", "utime", "setxattr", "datagram_pair", "inotify"]
 )
 def test_seccomp_refuses(in_child, name):
     """Refused after, whatever it was before."""

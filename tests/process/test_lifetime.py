@@ -324,3 +324,56 @@ def test_interruptions_at_any_moment_lose_no_slot(engine):
     script = INTERRUPTED.format(engine=engine, paths=paths, span_s=0.1 if engine else 0.006)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr[-2000:]
+
+
+def test_a_forked_program_inherits_no_descriptor_of_ours(make_box):
+    """What another part of the host starts by fork and exec holds nothing of a worker or of its zygote."""
+    with make_box() as box:
+        assert box.run(handlers.add, {"a": 1, "b": 1}).ok
+        assert wait_until(lambda: box.statistics().spares >= 1)
+        ours = {fd for fd in map(int, os.listdir("/proc/self/fd")) if fd > 2 and not is_closed(fd) and os.get_inheritable(fd)}
+    assert {fd for fd in ours if is_closed(fd)} == set()
+
+
+def is_closed(fd):
+    """Ask whether a descriptor is not open in this process."""
+    try:
+        os.fstat(fd)
+    except OSError:
+        return True
+    return False
+
+
+PRESSED = """
+import os, resource, sys
+sys.path[:0] = {paths!r}
+import handlers_for_tests as handlers
+from sandbox import Limits, Sandbox
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+count = lambda: len(os.listdir("/proc/self/fd"))
+with Sandbox(spares=2, limits=Limits(wall_s=2, queue_s=1), **{engine!r}) as box:
+    assert box.run(handlers.add, {{"a": 1, "b": 1}}).ok
+    hoard = []
+    for index in range(12):
+        try:
+            while True:
+                hoard.append(os.open("/dev/null", os.O_RDONLY))
+        except OSError:
+            for _ in range(index % 4):
+                os.close(hoard.pop())
+        box.run(handlers.add, {{"a": 1, "b": 1}})
+    for fd in hoard:
+        os.close(fd)
+    for _ in range(6):
+        outcome = box.run(handlers.add, {{"a": 1, "b": 1}}, limits=Limits(queue_s=30))
+    assert outcome.ok, outcome
+    print(count() < 40, flush=True)
+print(count() < 12, flush=True)
+"""
+
+
+def test_running_out_of_descriptors_leaks_none(engine):
+    """A host without a free descriptor answers, and works again with as many as before once there are some."""
+    script = PRESSED.format(engine=engine, paths=[HERE, *[path for path in sys.path if path]])
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=110)
+    assert (done.returncode, done.stdout) == (0, "True\nTrue\n"), done.stderr[-2000:]

@@ -131,6 +131,13 @@ def test_a_dripping_reply_does_not_hide_the_clock():
         assert session.supervision._reader.received_bytes <= drive.CHUNK
 
 
+def test_a_worker_that_hangs_up_and_goes_on_gave_no_result(box):
+    """Our own kill of it is not told as its crash."""
+    outcome = box.run(handlers.hang_up, limits=LONG)
+    assert outcome.verdict is Verdict.NO_RESULT and "closed its reply socket" in outcome.detail
+    assert outcome.run_s < 10
+
+
 def test_threads_are_bounded_and_cost_nobody_else(make_box):
     """A worker that starts threads without end meets a bound; its neighbours and its zygote go on."""
     with make_box() as box:
