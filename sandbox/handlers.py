@@ -23,6 +23,8 @@ ADAPTER = "sandbox.worker:call_plainly"
 _ENTRY_POINT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _TRIAL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "trial.py")
 _TRIAL_S = 20.0
+_TRIED_KEPT = 1_000
+_tried: dict[str, None] = {}  # keys of handlers, down to the last byte, that have loaded in a clean process
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,6 +267,8 @@ def _captured(target: Any) -> Iterator[tuple[str, Any]]:
 
 def _try_in_clean_child(handler: Handler) -> None:
     """Load the handler once in a child that shares nothing with this process; raise `HandlerUnusable` if it fails."""
+    if handler.key in _tried:
+        return
     job = json.dumps({"roots": import_roots(), "handler": handler.to_wire()}).encode()
     command = [sys.executable, "-I", _TRIAL]
     try:
@@ -272,6 +276,9 @@ def _try_in_clean_child(handler: Handler) -> None:
     except subprocess.TimeoutExpired:
         raise HandlerUnusable(f"{handler.name} did not load in a clean process within {_TRIAL_S:g} s") from None
     if trial.stdout.endswith(b"loaded"):
+        _tried[handler.key] = None
+        if len(_tried) > _TRIED_KEPT:
+            del _tried[next(iter(_tried))]
         return
     said = trial.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2][:300]
     said = said or f"it ended with status {trial.returncode}"

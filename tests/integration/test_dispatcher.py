@@ -654,7 +654,7 @@ def passing(value: str) -> str:
 
 
 @pytest.mark.parametrize("body", FORGED, ids=lambda body: json.dumps(body)[:50])
-def test_a_forged_answer_is_answered(engine, body, nothing_left):
+def test_a_forged_answer_is_answered(body, nothing_left):
     """Whatever a worker claims, every way of calling answers, clean and bounded, with a record; siblings are unhurt."""
     registry = Registry()
 
@@ -665,7 +665,7 @@ def test_a_forged_answer_is_answered(engine, body, nothing_left):
     registry.register("add", schema_of(a="integer", b="integer"), handlers.add)
     records = []
     data = json.dumps(body).encode().hex()
-    with Dispatcher(registry, **engine, record=records.append) as dispatcher:
+    with Dispatcher(registry, record=records.append) as dispatcher:
         answers = dispatcher.execute_batch([("add", {"a": 1, "b": 2}), ("forge", {"body": data}), ("add", {"a": 2, "b": 2})])
         answers.append(asyncio.run(dispatcher.execute_async("forge", {"body": data})))
     assert [answer.result for answer in answers[::2]] == [3, 4] and len(records) == 4
