@@ -13,7 +13,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from sandbox.errors import SandboxClosed
@@ -40,11 +40,8 @@ class Counts:
 
     calls: int = 0
     forks: int = 0
-    kills: int = 0
     zygote_starts: int = 0
     zygotes_lost: int = 0
-    overloaded: int = 0
-    verdicts: dict[str, int] = field(default_factory=dict)
 
 
 class Engine:
