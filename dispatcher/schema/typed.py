@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import operator
 import typing
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -145,7 +146,7 @@ def _described(annotation: Any) -> Any:
         return annotation
     kind, *marks = get_args(annotation)
     described = [pydantic.Field(description=mark) if isinstance(mark, str) else mark for mark in marks]
-    return Annotated.__class_getitem__((kind, *described))
+    return operator.getitem(Annotated, (kind, *described))
 
 
 def _model(fields: dict[str, Any], tool: str) -> type[pydantic.BaseModel]:
