@@ -21,7 +21,7 @@ import uuid
 import weakref
 from collections.abc import Callable
 from types import CellType, CodeType, FunctionType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, NewType, TypeVar
 
 import dill
 
@@ -156,12 +156,19 @@ def _reduce_type_variable(value: TypeVar) -> Any:
     )  # fmt: skip
 
 
+def _reduce_new_type(value: Any) -> Any:
+    if value.__module__ != "__main__" and is_importable(value):
+        return NotImplemented
+    return rebuild.make_new_type, (_token_of(value), value.__name__, value.__supertype__)
+
+
 _BY_KIND: dict[type, Callable[[Any], Any]] = {
     CellType: lambda cell: (rebuild.make_cell, ()),  # filled with its function, which may be what it holds
     TypeVar: _reduce_type_variable,
+    NewType: _reduce_new_type,
     functools._lru_cache_wrapper: lambda value: (
         rebuild.cache,
-        (value.__wrapped__, value.cache_parameters()["maxsize"]),
+        (value.__wrapped__, value.cache_parameters()["maxsize"], value.cache_parameters()["typed"]),
     ),
     # A lock's state is that of its process: dill's copy of an idle RLock is held for ever.
     type(threading.Lock()): lambda lock: (threading.Lock, ()),

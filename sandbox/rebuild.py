@@ -95,11 +95,20 @@ def parametrise(origin: Any, args: tuple[Any, ...]) -> Any:
     return origin[args]
 
 
-def cache(function: Any, size: int | None) -> Any:
+def make_new_type(token: str, name: str, base: Any) -> Any:
+    """Return the new type of that token."""
+    if token not in _built:
+        from typing import NewType
+
+        _built[token] = NewType(name, base)
+    return _built[token]
+
+
+def cache(function: Any, size: int | None, typed: bool) -> Any:
     """Return a function behind an empty cache: what the original has cached stays behind."""
     import functools
 
-    return functools.lru_cache(size)(function)
+    return functools.lru_cache(size, typed)(function)
 
 
 def fill_class(made: type, state: dict[str, Any]) -> None:

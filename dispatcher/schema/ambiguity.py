@@ -14,6 +14,8 @@ from urllib.parse import unquote, urldefrag, urljoin
 from dispatcher.schema.pointer import escape, split
 
 MOST_WAYS = 4_096
+MOST_VISITS = 50_000
+MOST_IN_PLACE = 1_024
 MOST_AT_ONCE = 256
 _IN_PLACE = ("not", "if", "then", "else")
 _IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
@@ -108,12 +110,16 @@ class _Graph:
         self._bases: dict[str, str] = {}
         self._collect(schema, "", "")
         self.ways: dict[str, list[list[Way]]] = {}
+        self._left = MOST_VISITS
         waiting = [""]
         while waiting:
             pointer = waiting.pop()
             if pointer in self.ways:
                 continue
+            before = self._left
             self.ways[pointer] = self._choices(pointer, ())
+            if before - self._left > MOST_IN_PLACE:
+                raise ValueError(f"schema {pointer or '(root)'}: it applies more than {MOST_IN_PLACE} schemas to one value")
             waiting += [target for ways in self.ways[pointer] for _, target in ways]
 
     def reach(self) -> dict[str, set[str]]:
@@ -169,6 +175,9 @@ class _Graph:
         node = self._at(pointer)
         if not isinstance(node, Mapping) or pointer in path:
             return [[]]
+        self._left -= 1
+        if self._left < 0:
+            raise ValueError(f"schema {pointer or '(root)'}: its references lead in more than {MOST_VISITS} ways")
         path = (*path, pointer)
         if self._is_typed and "discriminator" in node and isinstance(node.get("oneOf"), list):
             return [ways for i in range(len(node["oneOf"])) for ways in self._choices(f"{pointer}/oneOf/{i}", path)]

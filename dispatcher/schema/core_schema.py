@@ -24,6 +24,7 @@ _STOPPABLE = tuple(
     if "fail_fast" in inspect.signature(maker).parameters  # a mapping has it since pydantic 2.14
 )  # fmt: skip
 _ANY_KEYS = ("str", "any")
+_COUNT = re.compile(r"[+-]?[0-9]*\.?[0-9]*")
 _CANONICAL = {
     "int": re.compile("-?[1-9][0-9]{0,399}|0"),
     "bool": re.compile("true|false"),
@@ -59,6 +60,8 @@ def rewrite(node: Any) -> Any:
         return _with_exact_choices(copied, copied["expected"])
     if copied.get("type") == "enum":
         return _with_exact_choices(copied, [member.value for member in copied["members"]])
+    if copied.get("type") in ("date", "datetime"):
+        return _from_words(copied)
     if copied.get("type") in _NAMED_TUPLES:
         return _from_array(copied)
     return copied
@@ -134,6 +137,20 @@ def _from_array(node: dict[str, Any]) -> dict[str, Any]:
     function = {"type": "no-info", "function": lambda values: make(*values)}
     named: dict[str, Any] = {key: node[key] for key in ("ref", "metadata") if key in node}
     return named | {"type": "function-after", "function": function, "schema": items}
+
+
+def _from_words(node: dict[str, Any]) -> dict[str, Any]:
+    """Read a date as its JSON Schema's format says, never from a count of seconds."""
+    validator = SchemaValidator({key: value for key, value in node.items() if key != "ref"})
+
+    def read(value: Any) -> Any:
+        if type(value) is str and _COUNT.fullmatch(value.strip()):
+            words = f"Input should be a valid {node['type']}, not a count of seconds"
+            raise PydanticCustomError(f"{node['type']}_parsing", "{said}", {"said": words})
+        return validator.validate_json(json.dumps(value), strict=True)
+
+    named: dict[str, Any] = {key: node[key] for key in ("ref", "metadata") if key in node}
+    return named | {"type": "function-plain", "function": {"type": "no-info", "function": read}}
 
 
 def _as_key(node: dict[str, Any]) -> dict[str, Any]:

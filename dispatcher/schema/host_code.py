@@ -4,6 +4,8 @@ Functions are refused unless they are known to be harmless: pydantic itself brin
 look at the file system, raise numbers to a power the model chose, or call the user's code from a closure.
 """
 
+import collections
+import copy
 import enum
 import functools
 import sys
@@ -11,6 +13,7 @@ import types
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+_VALUES = ("default", "gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length")
 _SCALARS = frozenset({str, int, float, bool, bytes, type(None)})
 PLAIN_FACTORIES = (list, dict, set, tuple, frozenset)
 _HARMLESS = {
@@ -35,8 +38,8 @@ _HARMLESS = {
 }  # fmt: skip
 # What making, filling, comparing, hashing, copying and pickling an instance would call.
 _HOOKS = ("__new__", "__setattr__", "__getattribute__", "__getattr__", "__reduce__", "__reduce_ex__", "__getstate__",
-          "__getnewargs__", "__getnewargs_ex__", "__hash__", "__eq__", "__deepcopy__", "__copy__", "__post_init__",
-          "_missing_")  # fmt: skip
+          "__getnewargs__", "__getnewargs_ex__", "__hash__", "__eq__", "__lt__", "__le__", "__gt__", "__ge__",
+          "__deepcopy__", "__copy__", "__post_init__", "__del__", "_missing_")  # fmt: skip
 _TRUSTED_ROOTS = frozenset({"pydantic", "pydantic_core", "typing_extensions", *sys.stdlib_module_names})
 _NOT_VALIDATION = ("serialization", "metadata", "ref")
 
@@ -77,10 +80,14 @@ def _code_of(node: Mapping[str, Any]) -> Iterator[str]:
     owner = node.get("function") if kind == "call" else node.get("cls")
     if isinstance(owner, type):
         yield from _hooks_of(owner)
-    # Choices are compared with what the model sent, defaults are copied for each call.
-    for values in (node.get("members", ()), node.get("expected", ()), [node["default"]] if "default" in node else ()):
-        for value in values:
-            yield from _code_of_value(value)
+        if kind in ("call", "named-tuple") and _is_foreign_hook(owner, "__init__"):
+            yield f"__init__ of {_name(owner)}"
+        if _is_foreign_hook(type(owner), "__call__"):
+            yield f"__call__ of {_name(type(owner))}"
+    # Choices and bounds are compared with what the model sent, defaults are copied for each call.
+    values = [*node.get("members", ()), *node.get("expected", ()), *(node[key] for key in _VALUES if key in node)]
+    for value in values:
+        yield from _code_of_value(value)
 
 
 def _hooks_of(owner: type) -> Iterator[str]:
@@ -97,14 +104,21 @@ def _code_of_value(value: Any) -> Iterator[str]:
         seen.add(id(here))
         if isinstance(here, dict):
             stack += [*here.keys(), *here.values()]
-        elif isinstance(here, list | tuple | set | frozenset):
+        elif isinstance(here, list | tuple | set | frozenset | collections.deque):
             stack += here
         elif isinstance(here, enum.Enum):
             stack.append(here.value)
-        elif hasattr(here, "__dict__"):
-            stack += vars(here).values() if not isinstance(here, type | types.FunctionType) else ()
+        elif not isinstance(here, type | types.FunctionType):
+            stack += getattr(here, "__dict__", {}).values()
+            stack += [getattr(here, name) for name in _slots_of(type(here)) if hasattr(here, name)]
         if not isinstance(here, type):
             yield from _hooks_of(type(here))
+
+
+def _slots_of(kind: type) -> Iterator[str]:
+    for base in kind.__mro__:
+        slots = vars(base).get("__slots__", ())
+        yield from (slots,) if isinstance(slots, str) else slots
 
 
 def _code_of_function(node: Mapping[str, Any]) -> Iterator[str]:
@@ -119,7 +133,9 @@ def _foreign_part(value: Any) -> Any:
     """Return the part of a function, or of what it holds, that is somebody else's code; `None` if there is none."""
     if type(value).__module__ == "annotated_types":  # Predicate and its kin hold a function
         return _first_foreign(getattr(value, name, None) for name in type(value).__dataclass_fields__)
-    if isinstance(value, types.BuiltinFunctionType | types.MethodDescriptorType) or not callable(value):
+    if not callable(value):
+        return value if next(_code_of_value(value), None) is not None else None
+    if isinstance(value, types.BuiltinFunctionType | types.MethodDescriptorType):
         return None
     if isinstance(value, functools.partial):
         return _first_foreign((value.func, *value.args, *value.keywords.values()))
@@ -144,7 +160,10 @@ def _is_plain_post_init(model: Any) -> bool:
     """Ask whether the hook is pydantic's own, which sets private attributes, and these run nothing."""
     if not str(getattr(model.model_post_init, "__module__", "")).startswith("pydantic."):
         return False
-    factories = [attribute.default_factory for attribute in model.__private_attributes__.values()]
+    attributes = model.__private_attributes__.values()
+    if any(next(_code_of_value(attribute.default), None) is not None for attribute in attributes):
+        return False
+    factories = [attribute.default_factory for attribute in attributes]
     return all(factory is None or _is_plain_factory(factory) for factory in factories)
 
 
@@ -174,6 +193,7 @@ def find_unfit(node: Any) -> str | None:
 
 
 _TEXT_KEYS = ("str", "any", "uuid", "date")
+_CHANGES = ("strip_whitespace", "to_lower", "to_upper")
 _READ_KEYS = ("int", "bool")
 
 
@@ -182,6 +202,8 @@ def _unfit_key(node: Mapping[str, Any]) -> str | None:
     key = node.get("keys_schema") if node.get("type") == "dict" else None
     while isinstance(key, Mapping) and str(key.get("type", "")).startswith("function-") and "schema" in key:
         key = key["schema"]
+    if isinstance(key, Mapping) and any(key.get(change) for change in _CHANGES):
+        return "the keys of a mapping stay as they are: neither stripped nor changed in case"
     if not isinstance(key, Mapping) or key.get("type") in (*_TEXT_KEYS, *_READ_KEYS):
         return None
     if key.get("type") == "literal" and all(isinstance(value, str) for value in key["expected"]):
@@ -189,6 +211,20 @@ def _unfit_key(node: Mapping[str, Any]) -> str | None:
     if key.get("type") == "enum" and all(isinstance(member.value, str) for member in key["members"]):
         return None
     return "the keys of a mapping are texts, integers, booleans, dates, UUIDs or choices among texts"
+
+
+def find_uncopyable(node: Any) -> str | None:
+    """Return the words for a default that cannot be copied, as each call that leaves it out would; else `None`."""
+    if isinstance(node, list | tuple):
+        return next((words for item in node if (words := find_uncopyable(item)) is not None), None)
+    if not isinstance(node, Mapping):
+        return None
+    try:
+        copy.deepcopy(node.get("default"))
+    except Exception as error:
+        return f"the default {type(node['default']).__name__} cannot be copied ({type(error).__name__})"
+    children = (child for key, child in node.items() if key not in (*_NOT_VALIDATION, "default"))
+    return next((words for child in children if (words := find_uncopyable(child)) is not None), None)
 
 
 def _unfit_name(node: Mapping[str, Any]) -> str | None:

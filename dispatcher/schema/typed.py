@@ -16,7 +16,7 @@ from dispatcher.context import ToolContext
 from dispatcher.faults import Problem
 from dispatcher.schema import wording
 from dispatcher.schema.core_schema import build
-from dispatcher.schema.host_code import find_code, find_unfit
+from dispatcher.schema.host_code import find_code, find_uncopyable, find_unfit
 from dispatcher.schema.pointer import join
 from dispatcher.schema.typed_errors import rewrite_errors
 
@@ -89,6 +89,9 @@ def describe_function(function: Callable[..., Any], tool: str) -> TypedArguments
     if unfit is not None:
         raise ValueError(f"tool {tool!r}: its parameters cannot be arguments: {unfit}")
     has_code = find_code(model.__pydantic_core_schema__)
+    uncopyable = find_uncopyable(model.__pydantic_core_schema__) if has_code is None else None
+    if uncopyable is not None:
+        raise ValueError(f"tool {tool!r}: its parameters cannot be arguments: {uncopyable}")
     schema = _schema(model, tool)
     return TypedArguments(
         schema=schema,

@@ -141,3 +141,13 @@ def test_what_is_taken_stays_fast_at_any_depth():
     assert not registry.validate("typed", linked + "5" + "}" * 63).ok
     assert not registry.validate("full", plain + "[]" + "}" * 63).ok
     assert time.monotonic() - began < 5
+
+
+def test_schemas_that_multiply_without_a_step_are_refused_at_once():
+    """Chains of references that apply a thousand schemas to one value are refused, and quickly."""
+    for count in (12, 20, 40):
+        chain = {f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(count)} | {f"d{count}": {}}
+        began = time.monotonic()
+        with pytest.raises(ValueError, match="schema"):
+            find_ambiguity({"properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": chain})
+        assert time.monotonic() - began < 10

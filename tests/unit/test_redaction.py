@@ -67,3 +67,29 @@ def test_redaction_is_linear(unit):
     began = time.monotonic()
     redact_text(text)
     assert time.monotonic() - began < 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"password": "hun\\"ter2abc"}', "Cookie: a=ter2abc; csrftoken=ter2abc", "password => 'ter2abc'", "PGPASSWORD=ter2abc",
+        "DB_PASS=ter2abc", "Authorization: Token ter2abc; x=1", "SECRET_KEY_BASE=ter2abc", "Basic dXNlcjpw0ter2abc==",
+        "sk-proj-abcdefghijklmnopqrster2abc", "xoxb-123456789012-ter2abc", "https://hooks.slack.com/services/T0/B0/ter2abc",
+    ],
+)  # fmt: skip
+def test_no_half_of_a_secret_stays(text):
+    """Escaped quotes, several values and other spellings leave nothing behind, and are counted once each."""
+    redacted, count = redact_text(text)
+    assert "ter2abc" not in redacted and count == 1 and "]]" not in redacted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Basic understanding of physics", "the bearer certificates", "sk-learn-pipeline-transformer",
+        "sk-2024-annual-report-final", "xoxo-hugs-and-kisses", "def f(token: str, password: str)", "next_page_token=abc",
+    ],
+)  # fmt: skip
+def test_ordinary_text_stays(text):
+    """What only looks like a credential is neither changed nor counted."""
+    assert redact_text(text) == (text, 0)

@@ -33,6 +33,7 @@ from pydantic import (
     PastDate,
     PlainValidator,
     PrivateAttr,
+    StringConstraints,
     Tag,
     WrapValidator,
     field_validator,
@@ -158,6 +159,10 @@ def problems_of(annotation, text):
         (Node, '{"value":1,"children":[{"value":"a"}]}', "/x/children/0/value", "type"),
         (datetime.date, "1", "/x", "type"),
         (datetime.date, '"tomorrow"', "/x", "format"),
+        (datetime.date, '"1577836800"', "/x", "format"),
+        (datetime.datetime, '"-0"', "/x", "format"),
+        (list[datetime.datetime], '["2020-01-01T00:00:00","1.5"]', "/x/1", "format"),
+        (Annotated[datetime.date, Gt(datetime.date(2020, 1, 1))], '"2019-01-01"', "/x", "exclusiveMinimum"),
         (datetime.timedelta, '"x"', "/x", "format"),
         (uuid.UUID, "1", "/x", "type"),
         (uuid.UUID, '"x"', "/x", "format"),
@@ -419,6 +424,30 @@ class OwnDataEquality:
         return boom()
 
 
+class OwnInit2(NamedTuple):
+    a: int
+
+
+class OwnTupleInit(OwnInit2):
+    def __init__(self, *values):
+        boom()
+
+
+@dataclass
+class OwnDel:
+    a: int
+
+    def __del__(self):
+        print("ran in the host")
+
+
+class OwnBound(int):
+    def __le__(self, other):
+        return boom()
+
+    __gt__ = __ge__ = __lt__ = __le__
+
+
 class OwnText(str):
     __hash__ = str.__hash__
 
@@ -474,7 +503,8 @@ CODE = [
     Annotated[bytes, EncodedBytes(encoder=Encoder)],
     Validated, WholeValidated, PostInit, OwnInit, OwnNew, OwnSetattr, OwnReduce, PrivateFactory, Factory, SlowPattern,
     Missing, OwnHash, OwnPostInit, FieldFactory, Custom,
-    set[OwnEquality], set[OwnDataEquality], OwnChoice, OwnCopy, HoldsOwnCopy, ImportString, FilePath,
+    set[OwnEquality], set[OwnDataEquality], OwnChoice, OwnCopy, HoldsOwnCopy,
+    OwnTupleInit, OwnDel, Annotated[int, Ge(OwnBound(987))], Annotated[list[int], MaxLen(OwnBound(987))], ImportString, FilePath,
 ]  # fmt: skip
 
 
@@ -513,7 +543,8 @@ class NameOnAPath(BaseModel):
 
 UNFIT = [
     Iterable[int], Callable[[], int], type[int], complex, Json[int], Json, list[Json[Node]], dict[float, int],
-    dict[decimal.Decimal, int], dict[datetime.datetime, int], dict[Level, int], dict[bytes, int], TwoNames, NameOnAPath,
+    dict[decimal.Decimal, int], dict[Annotated[str, StringConstraints(to_lower=True)], int],
+    dict[datetime.datetime, int], dict[Level, int], dict[bytes, int], TwoNames, NameOnAPath,
 ]  # fmt: skip
 
 
