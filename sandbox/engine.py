@@ -72,7 +72,7 @@ class Engine:
         self._shelves: dict[tuple[object, ...], Shelf] = {}
         self._line = Line()
         self._is_closed = False
-        self._keeper = Keeper(self._lock, self._tend)
+        self._keeper = Keeper(self._lock, self._tend, self._end_all)
         self._zygotes: dict[Zygote, Shelf] = {}
         self._workers: dict[Worker, tuple[Shelf, Zygote]] = {}
         self._taken: dict[Worker, weakref.ref[Lease]] = {}
@@ -460,15 +460,15 @@ class Engine:
             }
 
     def close(self) -> None:
-        """End every process, refuse everyone in line, stop the keeper. May be called twice."""
+        """End every process, refuse everyone in line, stop the keeper. May be called twice; after an interruption too."""
         with self._lock:
-            if self._is_closed:
-                return
             self._is_closed = True
-            self._line.refuse(None, None, Verdict.CANCELLED, "the sandbox was closed")
-            for zygote in list(self._zygotes):
-                self._end(zygote)
         self._keeper.stop()
+
+    def _end_all(self) -> None:
+        self._line.refuse(None, None, Verdict.CANCELLED, "the sandbox was closed")
+        for zygote in list(self._zygotes):
+            self._end(zygote)
 
     def hold(self) -> None:
         """Keep everybody else out, around a fork of the host."""

@@ -14,12 +14,16 @@ class Keeper:
     """Watch descriptors; `watch`, `unwatch` and `wake` are for holders of `lock`, `stop` for nobody who holds it.
 
     After every round of callbacks `check` is called; it returns when it wants to be called again at the latest, in
-    seconds, `None` for never.
+    seconds, `None` for never. `last` is called when it stops, on its thread too: no signal's handler interrupts it there.
     """
 
-    def __init__(self, lock: "threading.RLock", check: Callable[[], float | None]) -> None:
+    def __init__(
+        self, lock: "threading.RLock", check: Callable[[], float | None], last: Callable[[], None]
+    ) -> None:
         self._lock = lock
         self._check = check
+        self._last = last
+        self._is_forgotten = False
         self._selector = selectors.DefaultSelector()
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_read, False)
@@ -51,19 +55,23 @@ class Keeper:
             return
 
     def stop(self) -> None:
-        """End the thread and close what it had."""
+        """Let the thread call `last`, end and close what it had; wait for it. If that is interrupted, stop again."""
         with self._lock:
             self._is_stopping = True
-            self.wake()
+            if self._thread is None:
+                self.forget()
+            elif not self._is_forgotten:
+                self.wake()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
-        self.forget()
 
     def forget(self) -> None:
-        """Close the descriptors: after the thread has ended, or in a forked copy of the host, which has no thread."""
-        self._selector.close()
-        os.close(self._wake_read)
-        os.close(self._wake_write)
+        """Close the descriptors: when the thread ends, or in a forked copy of the host, which has no thread."""
+        if not self._is_forgotten:
+            self._is_forgotten = True
+            self._selector.close()
+            os.close(self._wake_read)
+            os.close(self._wake_write)
 
     def _keep(self) -> None:
         patience: float | None = None
@@ -71,6 +79,8 @@ class Keeper:
             events = self._selector.select(patience)
             with self._lock:
                 if self._is_stopping:
+                    _guarded(self._last)
+                    self.forget()
                     return
                 for key, _ in events:
                     # A callback of this round may have closed the descriptor, and another may have got its number.

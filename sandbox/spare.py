@@ -40,7 +40,7 @@ class Worker:
         self.out_of_memory = False
         self.is_dead = False
         self._is_released = False
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # of the same thread: a forgotten lease may be found dead in the midst of it
         self._end: End | None = None
         self._on_end: list[Callable[[], None]] = []
         self.socket.setblocking(False)
@@ -136,7 +136,7 @@ class Worker:
 
     def abandon(self) -> None:
         """In a forked copy of the host: close our copies of the descriptors."""
-        self._lock = threading.Lock()  # whoever held it lives in the original
+        self._lock = threading.RLock()  # whoever held it lives in the original
         self.is_dead = True
         self.release()
 
