@@ -16,7 +16,7 @@ from dispatcher.errors import ErrorSpec, catalogue
 from dispatcher.faults import Fault
 from dispatcher.invalid_json import DEFAULT_BYTES
 from dispatcher.returns import build_return_check
-from dispatcher.schema.ambiguity import WORDS, find_ambiguity
+from dispatcher.schema.ambiguity import refuse_ambiguity
 from dispatcher.schema.core import CoreValidator
 from dispatcher.schema.full import FullValidator
 from dispatcher.schema.lint import check_signature, context_parameter
@@ -258,12 +258,9 @@ def _check_place(name: str, validate_in: str, typed: TypedArguments) -> None:
             f"tool {name!r}: {typed.has_code} would run in the host; only declarative constraints may. "
             'Pass validate_in="worker" to run it in the worker'
         )
-    ambiguous = find_ambiguity(typed.schema, is_typed=True) if validate_in == "host" else None
-    if ambiguous is not None:
-        raise ValueError(
-            f"tool {name!r}: schema {ambiguous}: it {WORDS}. Give its forms a discriminator, or pass "
-            'validate_in="worker" to check it under the deadline'
-        )
+    if validate_in == "host":
+        remedy = 'give its forms a discriminator, or pass validate_in="worker" to check it under the deadline'
+        refuse_ambiguity(typed.schema, tool=name, remedy=remedy, is_typed=True)
 
 
 def _host_half(typed: TypedArguments, name: str) -> CoreValidator | FullValidator | None:

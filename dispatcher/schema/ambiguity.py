@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
-from dispatcher.schema.pointer import escape, split
+from dispatcher.schema.pointer import escape, follow
 
 MOST_WAYS = 4_096
 MOST_VISITS = 50_000
@@ -46,10 +46,21 @@ Way = tuple[_Step, str]  # and the pointer of the subschema for what is there
 WORDS = "leads back to itself in two ways at once: checking a deep value would take exponential time"
 
 
+def refuse_ambiguity(schema: Any, *, tool: str, remedy: str, is_typed: bool = False) -> None:
+    """Raise `ValueError` naming the tool, the schema's pointer and the remedy for what `find_ambiguity` finds."""
+    try:
+        pointer = find_ambiguity(schema, is_typed=is_typed)
+    except ValueError as error:
+        raise ValueError(f"tool {tool!r}: {error}; {remedy}") from None
+    if pointer is not None:
+        raise ValueError(f"tool {tool!r}: schema {pointer}: it {WORDS}; {remedy}")
+
+
 def find_ambiguity(schema: Any, *, is_typed: bool = False) -> str | None:
     """Return the pointer of a subschema that leads to itself in two ways at once, `None` if there is none.
 
-    `is_typed` says that a discriminator chooses one form, as pydantic has it.
+    `is_typed` says that a discriminator chooses one form, as pydantic has it. Raises `ValueError` for a schema whose
+    references multiply beyond what may be looked at.
     """
     if not any(True for _ in _references(schema)):
         return None
@@ -161,18 +172,12 @@ class _Graph:
         root = self._anchors.get(url, "" if url in ("", self._bases.get("", "")) else None)
         return None if root is None else root + unquote(fragment)
 
-    def _at(self, pointer: str) -> Any:
-        here = self._schema
-        try:
-            for part in split(pointer):
-                here = here[int(part)] if isinstance(here, list) else here[part]
-        except (KeyError, IndexError, TypeError, ValueError):
-            return None
-        return here
-
     def _choices(self, pointer: str, path: tuple[str, ...]) -> list[list[Way]]:
         """Return the ways down from a subschema and from all that it applies to the same value."""
-        node = self._at(pointer)
+        try:
+            node = follow(self._schema, pointer)
+        except LookupError:
+            return [[]]
         if not isinstance(node, Mapping) or pointer in path:
             return [[]]
         self._left -= 1

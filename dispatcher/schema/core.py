@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dispatcher.faults import Problem
-from dispatcher.schema import ambiguity, wording
+from dispatcher.schema import wording
+from dispatcher.schema.ambiguity import refuse_ambiguity
 from dispatcher.schema.patterns import compile_pattern
-from dispatcher.schema.pointer import join, split
+from dispatcher.schema.pointer import follow, join, split
 
 TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
 VALIDATING = ("type properties required enum minLength maxLength pattern items additionalProperties minimum maximum "
@@ -47,9 +48,7 @@ class CoreValidator:
         if types != ["object"]:
             raise self._error("/type", 'the root must be an object: say "type": "object"')
         self._root = root
-        ambiguous = ambiguity.find_ambiguity(self.schema)
-        if ambiguous is not None:
-            raise self._error(ambiguous, f"it {ambiguity.WORDS}; let one form lead back to it")
+        refuse_ambiguity(self.schema, tool=tool, remedy="let one form lead back to it")
 
     def validate(self, value: Any) -> tuple[Problem, ...]:
         """Return the problems in C14's order, none for a valid value."""
@@ -133,13 +132,10 @@ class CoreValidator:
         return lambda value, path, problems: _run(checks, value, path, problems)
 
     def _find(self, target: str, pointer: str) -> Any:
-        node: Any = self.schema
         try:
-            for part in split(target):
-                node = node[int(part)] if isinstance(node, list) else node[part]
-        except (KeyError, IndexError, TypeError, ValueError):
+            return follow(self.schema, target)
+        except LookupError:
             raise self._error(pointer, f"{'#' + target[:80]!r} leads nowhere") from None
-        return node
 
     def _refuse_circle(self, target: str, node: Any, pointer: str) -> None:
         seen = {target}
@@ -252,10 +248,7 @@ def _resolved_types(node: Any, root: Mapping[str, Any]) -> list[str]:
     seen = 0
     while isinstance(node, dict) and "type" not in node and isinstance(node.get("$ref"), str) and seen < 16:
         seen += 1
-        target: Any = root
-        for part in split(node["$ref"][1:]):
-            target = target[part]
-        node = target
+        node = follow(root, node["$ref"][1:])
     return _listed(node.get("type", []))
 
 

@@ -23,9 +23,9 @@ _STOPPABLE = tuple(
                         ("dict", core_schema.dict_schema))
     if "fail_fast" in inspect.signature(maker).parameters  # a mapping has it since pydantic 2.14
 )  # fmt: skip
-_ANY_KEYS = ("str", "any")
+ANY_KEYS = ("str", "any")
 _COUNT = re.compile(r"[+-]?[0-9]*\.?[0-9]*")
-_CANONICAL = {
+CANONICAL = {
     "int": re.compile("-?[1-9][0-9]{0,399}|0"),
     "bool": re.compile("true|false"),
     "date": re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}"),
@@ -44,9 +44,7 @@ def rewrite(node: Any) -> Any:
         return tuple(rewrite(item) for item in node)
     if not isinstance(node, dict):
         return node
-    copied = {
-        key: value if key in _OPAQUE else rewrite(value) for key, value in node.items()
-    }
+    copied = {key: value if key in _OPAQUE else rewrite(value) for key, value in node.items()}
     if copied.get("type") == "dict" and "keys_schema" in copied:
         key = node["keys_schema"]  # always text: no boolean or number can pass for another
         return copied | {"keys_schema": _as_key(key if key["type"] in _CHOICES else copied["keys_schema"])}
@@ -106,7 +104,7 @@ def _with_pattern(node: dict[str, Any]) -> dict[str, Any]:
             "string_pattern_mismatch", "String should match pattern '{pattern}'", {"pattern": text}
         )
 
-    return {"type": "function-after", "function": {"type": "no-info", "function": check}, "schema": node}
+    return _function("after", check, node)
 
 
 def _with_exact_choices(node: dict[str, Any], expected: list[Any]) -> dict[str, Any]:
@@ -121,7 +119,7 @@ def _with_exact_choices(node: dict[str, Any], expected: list[Any]) -> dict[str, 
             raise PydanticCustomError("literal_error", "Input should be {expected}", {"expected": words})
         return value
 
-    return _before(node, check)
+    return _function("before", check, node)
 
 
 def _is_number(value: Any) -> bool:
@@ -134,9 +132,7 @@ def _from_array(node: dict[str, Any]) -> dict[str, Any]:
     make = node["function"] if is_older else node["cls"]
     fields = node["arguments_schema"]["arguments_schema"] if is_older else node["fields"]
     items = {"type": "tuple", "items_schema": [field["schema"] for field in fields]}
-    function = {"type": "no-info", "function": lambda values: make(*values)}
-    named: dict[str, Any] = {key: node[key] for key in ("ref", "metadata") if key in node}
-    return named | {"type": "function-after", "function": function, "schema": items}
+    return _named(node) | _function("after", lambda values: make(*values), items)
 
 
 def _from_words(node: dict[str, Any]) -> dict[str, Any]:
@@ -149,16 +145,15 @@ def _from_words(node: dict[str, Any]) -> dict[str, Any]:
             raise PydanticCustomError(f"{node['type']}_parsing", "{said}", {"said": words})
         return validator.validate_json(json.dumps(value), strict=True)
 
-    named: dict[str, Any] = {key: node[key] for key in ("ref", "metadata") if key in node}
-    return named | {"type": "function-plain", "function": {"type": "no-info", "function": read}}
+    return _named(node) | _function("plain", read)
 
 
 def _as_key(node: dict[str, Any]) -> dict[str, Any]:
     """Fail as one error about the key; text keeps its own words, others are read from text as pydantic reads keys."""
-    if node["type"] in _ANY_KEYS and set(node) <= {"type", "metadata"}:
+    if node["type"] in ANY_KEYS and set(node) <= {"type", "metadata"}:
         return node
-    if node["type"] in _CANONICAL:
-        return _read_canonically(node, _CANONICAL[node["type"]])
+    if node["type"] in CANONICAL:
+        return _read_canonically(node, CANONICAL[node["type"]])
     if node["type"] != "str" and node.get("schema", {}).get("type") != "str":
         words = "Key is not one of those allowed"
         return {"type": "custom-error", "schema": node, "custom_error_type": KEY, "custom_error_message": words}
@@ -169,7 +164,7 @@ def _as_key(node: dict[str, Any]) -> dict[str, Any]:
         except ValidationError as error:
             raise PydanticCustomError(KEY, "{said}", {"said": error.errors(include_url=False)[0]["msg"]}) from None
 
-    return _around(node, check)
+    return _function("wrap", check, node)
 
 
 def _read_canonically(node: dict[str, Any], pattern: "re.Pattern[str]") -> dict[str, Any]:
@@ -184,13 +179,15 @@ def _read_canonically(node: dict[str, Any], pattern: "re.Pattern[str]") -> dict[
                 return validator.validate_json(quoted, strict=True)
         raise PydanticCustomError(KEY, "{said}", {"said": message})
 
-    return {"type": "function-plain", "function": {"type": "no-info", "function": read}}
+    return _function("plain", read)
 
 
-def _before(node: dict[str, Any], check: Any) -> dict[str, Any]:
-    # Only around what JSON has by itself: inside such a function nothing is read from text any more.
-    return {"type": "function-before", "function": {"type": "no-info", "function": check}, "schema": node}
+def _function(mode: str, function: Any, schema: Any = None) -> dict[str, Any]:
+    """Return a node that runs a function of ours. Inside "before" and "wrap" nothing is read from text any more."""
+    node = {"type": f"function-{mode}", "function": {"type": "no-info", "function": function}}
+    return node if schema is None else node | {"schema": schema}
 
 
-def _around(node: dict[str, Any], check: Any) -> dict[str, Any]:
-    return {"type": "function-wrap", "function": {"type": "no-info", "function": check}, "schema": node}
+def _named(node: dict[str, Any]) -> dict[str, Any]:
+    """Return what others know a node by."""
+    return {key: node[key] for key in ("ref", "metadata") if key in node}

@@ -8,10 +8,10 @@ import json
 from typing import Any
 
 from dispatcher.faults import Problem
-from dispatcher.schema import ambiguity
+from dispatcher.schema import wording
+from dispatcher.schema.ambiguity import refuse_ambiguity
 from dispatcher.schema.full_errors import rewrite_errors
 
-EVERY_ERROR_CHARACTERS = 8_192
 _DEEPEST = 64
 
 
@@ -29,9 +29,7 @@ class FullValidator:
         if self.schema.get("type") != "object":
             raise ValueError(f'tool {tool!r}: schema /type: the root must be an object: say "type": "object"')
         self._validator = _build(self.schema, tool)
-        ambiguous = ambiguity.find_ambiguity(self.schema)
-        if ambiguous is not None:
-            raise ValueError(f"tool {tool!r}: schema {ambiguous}: it {ambiguity.WORDS}; let one form lead back to it")
+        refuse_ambiguity(self.schema, tool=tool, remedy="let one form lead back to it")
 
     def validate(self, value: Any) -> tuple[Problem, ...]:
         """Return the problems, at most one a node, in the core dialect's order where both know the keyword.
@@ -40,7 +38,7 @@ class FullValidator:
         """
         if self._validator.is_valid(value):
             return ()
-        if len(json.dumps(value)) <= EVERY_ERROR_CHARACTERS:
+        if len(json.dumps(value)) <= wording.EVERY_ERROR_CHARACTERS:
             return rewrite_errors(self._validator.iter_errors(value), self.schema, value)
         return rewrite_errors(self._first_error(value), self.schema, value)
 

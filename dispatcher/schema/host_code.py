@@ -13,6 +13,8 @@ import types
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from dispatcher.schema.core_schema import ANY_KEYS, CANONICAL
+
 _VALUES = ("default", "gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length")
 _SCALARS = frozenset({str, int, float, bool, bytes, type(None)})
 PLAIN_FACTORIES = (list, dict, set, tuple, frozenset)
@@ -192,9 +194,7 @@ def find_unfit(node: Any) -> str | None:
     return words or next((found for child in children if (found := find_unfit(child)) is not None), None)
 
 
-_TEXT_KEYS = ("str", "any", "uuid", "date")
 _CHANGES = ("strip_whitespace", "to_lower", "to_upper")
-_READ_KEYS = ("int", "bool")
 
 
 def _unfit_key(node: Mapping[str, Any]) -> str | None:
@@ -204,7 +204,7 @@ def _unfit_key(node: Mapping[str, Any]) -> str | None:
         key = key["schema"]
     if isinstance(key, Mapping) and any(key.get(change) for change in _CHANGES):
         return "the keys of a mapping stay as they are: neither stripped nor changed in case"
-    if not isinstance(key, Mapping) or key.get("type") in (*_TEXT_KEYS, *_READ_KEYS):
+    if not isinstance(key, Mapping) or key.get("type") in (*ANY_KEYS, *CANONICAL):
         return None
     if key.get("type") == "literal" and all(isinstance(value, str) for value in key["expected"]):
         return None

@@ -1,5 +1,7 @@
 """JSON Pointers (RFC 6901): "" is the root, `~` is written `~0` and `/` is written `~1`."""
 
+from typing import Any
+
 
 def escape(segment: object) -> str:
     """Return one segment, escaped."""
@@ -18,6 +20,17 @@ def split(pointer: str) -> list[str]:
     if not pointer.startswith("/"):
         raise ValueError(f"{pointer[:80]!r} is not a JSON Pointer: it must be empty or start with '/'")
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer[1:].split("/")]
+
+
+def follow(document: Any, pointer: str) -> Any:
+    """Return what a pointer leads to in a JSON document; LookupError where it leads nowhere."""
+    here = document
+    try:
+        for part in split(pointer):
+            here = here[int(part)] if isinstance(here, list) else here[part]
+    except (KeyError, IndexError, TypeError, ValueError):
+        raise LookupError(pointer) from None
+    return here
 
 
 def first_field(pointer: str) -> str | None:

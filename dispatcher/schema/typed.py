@@ -1,5 +1,6 @@
 """The bridge from a typed function to a schema, a validator and its coercions (C3, C5)."""
 
+import functools
 import inspect
 import json
 import operator
@@ -20,7 +21,6 @@ from dispatcher.schema.host_code import find_code, find_uncopyable, find_unfit
 from dispatcher.schema.pointer import join
 from dispatcher.schema.typed_errors import rewrite_errors
 
-EVERY_ERROR_CHARACTERS = 8_192  # in a longer text a list is read to its first error: else they could be half a million
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
 
 
@@ -36,12 +36,12 @@ class TypedArguments:
     context_parameter: str | None
     has_code: str | None
     _validator: SchemaValidator
-    _hasty: SchemaValidator  # ends each list at its first error
+    _hasty: Callable[[], SchemaValidator]  # makes, when it is first needed, one that ends each list at its first error
 
     def check(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], tuple[Problem, ...]]:
         """Return the annotated Python values for JSON arguments, or the problems; JSON-strict at every depth."""
         text = json.dumps(arguments, ensure_ascii=False, allow_nan=False)
-        validator = self._validator if len(text) <= EVERY_ERROR_CHARACTERS else self._hasty
+        validator = self._validator if len(text) <= wording.EVERY_ERROR_CHARACTERS else self._hasty()
         try:
             model = _validate(validator, text)
         except ValidationError as error:
@@ -57,7 +57,7 @@ class TypedArguments:
 
     def _first_errors(self, text: str) -> ValidationError | None:
         try:
-            _validate(self._hasty, text)
+            _validate(self._hasty(), text)
         except ValidationError as error:
             return error
         return None
@@ -99,7 +99,7 @@ def describe_function(function: Callable[..., Any], tool: str) -> TypedArguments
         context_parameter=context_parameter,
         has_code=has_code,
         _validator=_validator(model, tool),
-        _hasty=_validator(model, tool, first_only=True),
+        _hasty=functools.cache(lambda: _validator(model, tool, first_only=True)),
     )
 
 

@@ -39,8 +39,6 @@ _READ = {
     "uuid_type": ("UUID", ["string"]),
     "decimal_type": ("decimal", ["number", "string"]),
     "fraction_type": ("fraction", ["number", "string"]),
-    "complex_type": ("complex number", ["number", "string"]),
-    "json_type": ("JSON string", ["string"]),
 }
 _BOUNDS = {
     "greater_than_equal": ("minimum", "ge"),

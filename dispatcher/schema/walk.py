@@ -1,9 +1,10 @@
 """Follow a pointer through a JSON Schema: which subschemas speak of the value that is there. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from dispatcher.schema.pointer import index_in, split
+from dispatcher.schema.pointer import follow, index_in
 
 Forms = Sequence[Mapping[str, Any]]
 _MOST = 64
@@ -28,12 +29,12 @@ class Walk:
 
     def child(self, forms: Forms, part: str) -> Forms:
         """Return the subschemas for one property or item of a value that `forms`, found by this walk, speak of."""
-        key = (id(forms), part if any(_names(form, part) for form in forms) else None)
+        own = [_own(form, part) for form in forms]
+        key = (id(forms), None if all(child is None for child in own) else part)
         if key not in self._known:
             found: list[Mapping[str, Any]] = []
-            for form in forms:
-                for child in _named(form, part):
-                    _collect(child, self._root, found)
+            for form, child in zip(forms, own, strict=True):
+                _collect(_any_other(form) if child is None else child, self._root, found)
             self._known[key] = found
         return self._known[key]
 
@@ -68,7 +69,8 @@ def _collect(node: Any, root: Mapping[str, Any], found: list[Mapping[str, Any]])
 
 def _applied(node: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[Any]:
     if isinstance(node.get("$ref"), str) and node["$ref"].startswith("#"):
-        yield _resolve(root, node["$ref"][1:])
+        with suppress(LookupError):
+            yield follow(root, node["$ref"][1:])
     for keyword in _APPLIED:
         yield from node.get(keyword, ())
     for keyword in _APPLIED_ALONE:
@@ -76,26 +78,14 @@ def _applied(node: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[Any]:
     yield from node.get("dependentSchemas", {}).values()
 
 
-def _resolve(root: Any, pointer: str) -> Any:
-    try:
-        for part in split(pointer):
-            root = root[int(part)] if isinstance(root, list) else root[part]
-    except (KeyError, IndexError, TypeError, ValueError):
-        return None
-    return root
-
-
-def _names(form: Mapping[str, Any], part: str) -> bool:
-    return part in form.get("properties", ()) or index_in(part, len(form.get("prefixItems", ()))) is not None
-
-
-def _named(form: Mapping[str, Any], part: str) -> Iterator[Any]:
+def _own(form: Mapping[str, Any], part: str) -> Any:
+    """Return the subschema that a form has for this very property or item, `None` if there is none."""
     if part in form.get("properties", ()):
-        yield form["properties"][part]
-        return
+        return form["properties"][part]
     prefix = form.get("prefixItems", ())
     index = index_in(part, len(prefix))
-    if index is not None:
-        yield prefix[index]
-        return
-    yield form.get("items") if "items" in form else form.get("additionalProperties")
+    return None if index is None else prefix[index]
+
+
+def _any_other(form: Mapping[str, Any]) -> Any:
+    return form.get("items") if "items" in form else form.get("additionalProperties")

@@ -15,6 +15,7 @@ TYPE_WORDS = {
     "null": "None",
 }
 SHOWN_NAMES = 16
+EVERY_ERROR_CHARACTERS = 8_192  # in a longer text a list is read to its first error: else they could be half a million
 MOST_PROBLEMS = 1_000  # of one call: past these nobody reads on, and each costs the host time and memory
 
 
