@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError, SchemaValidator, ValidationError,
 from dispatcher.schema.patterns import compile_pattern
 from dispatcher.schema.typed_errors import KEY, UNION
 
-_OPAQUE = ("serialization", "metadata", "cls")
+_OPAQUE = ("serialization", "metadata", "cls", "default", "expected", "members")  # values, or no part of the check
 _STOPPABLE = tuple(
     kind
     for kind, maker in (("list", core_schema.list_schema), ("tuple", core_schema.tuple_schema),

@@ -43,23 +43,24 @@ _HOOKS = ("__new__", "__setattr__", "__getattribute__", "__getattr__", "__reduce
           "__getnewargs__", "__getnewargs_ex__", "__hash__", "__eq__", "__lt__", "__le__", "__gt__", "__ge__",
           "__deepcopy__", "__copy__", "__post_init__", "__del__", "_missing_")  # fmt: skip
 _TRUSTED_ROOTS = frozenset({"pydantic", "pydantic_core", "typing_extensions", *sys.stdlib_module_names})
-_NOT_VALIDATION = ("serialization", "metadata", "ref")
+_NO_SCHEMAS = ("serialization", "metadata", "ref", "default", "expected", "members")
 
 
 def find_code(node: Any) -> str | None:
     """Return the words for the first part of a core schema that would run foreign code, `None` if there is none."""
-    return next(_code_in(node), None)
+    return next((words for part in _nodes(node) for words in _code_of(part)), None)
 
 
-def _code_in(node: Any) -> Iterator[str]:
+def _nodes(node: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield every part of a core schema, outermost first; values, that may look like one, are none."""
     if isinstance(node, list | tuple):
         for item in node:
-            yield from _code_in(item)
+            yield from _nodes(item)
     elif isinstance(node, Mapping):
-        yield from _code_of(node)
+        yield node
         for key, child in node.items():
-            if key not in _NOT_VALIDATION:
-                yield from _code_in(child)
+            if key not in _NO_SCHEMAS:
+                yield from _nodes(child)
 
 
 def _code_of(node: Mapping[str, Any]) -> Iterator[str]:
@@ -185,13 +186,11 @@ def _name(thing: Any) -> str:
 
 def find_unfit(node: Any) -> str | None:
     """Return the words for a part that no JSON value can satisfy, or that would be checked too late; else `None`."""
-    if isinstance(node, list | tuple):
-        return next((words for item in node if (words := find_unfit(item)) is not None), None)
-    if not isinstance(node, Mapping):
-        return None
-    words = _UNFIT.get(str(node.get("type", ""))) or _unfit_key(node) or _unfit_name(node)
-    children = (child for key, child in node.items() if key not in _NOT_VALIDATION)
-    return words or next((found for child in children if (found := find_unfit(child)) is not None), None)
+    return next((words for part in _nodes(node) if (words := _unfit(part)) is not None), None)
+
+
+def _unfit(node: Mapping[str, Any]) -> str | None:
+    return _UNFIT.get(str(node.get("type", ""))) or _unfit_key(node) or _unfit_name(node)
 
 
 _CHANGES = ("strip_whitespace", "to_lower", "to_upper")
@@ -215,16 +214,15 @@ def _unfit_key(node: Mapping[str, Any]) -> str | None:
 
 def find_uncopyable(node: Any) -> str | None:
     """Return the words for a default that cannot be copied, as each call that leaves it out would; else `None`."""
-    if isinstance(node, list | tuple):
-        return next((words for item in node if (words := find_uncopyable(item)) is not None), None)
-    if not isinstance(node, Mapping):
-        return None
+    return next((words for part in _nodes(node) if (words := _uncopyable(part)) is not None), None)
+
+
+def _uncopyable(node: Mapping[str, Any]) -> str | None:
     try:
         copy.deepcopy(node.get("default"))
     except Exception as error:
         return f"the default {type(node['default']).__name__} cannot be copied ({type(error).__name__})"
-    children = (child for key, child in node.items() if key not in (*_NOT_VALIDATION, "default"))
-    return next((words for child in children if (words := find_uncopyable(child)) is not None), None)
+    return None
 
 
 def _unfit_name(node: Mapping[str, Any]) -> str | None:

@@ -565,6 +565,24 @@ def test_declarative_types_are_taken(annotation):
     assert json.dumps(typed(annotation).get("t").schema)
 
 
+@pytest.mark.parametrize(
+    "default",
+    [{"type": "json"}, {"type": "union"}, {"type": "str", "pattern": "(?=a)"}, {"type": "date"},
+     [{"type": "dict", "keys_schema": 5}], {"type": "function-plain", "function": {"function": "x"}}],
+    ids=str,
+)  # fmt: skip
+def test_a_default_that_looks_like_a_schema_is_a_value(default):
+    """A default is taken as it is, whatever its keys are called."""
+
+    def handler(x: Any = default):
+        return None
+
+    registry = Registry()
+    registry.tool(name="t")(handler)
+    assert registry.validate("t", "{}").ok and registry.validate("t", '{"x":1}').arguments == {"x": 1}
+    assert registry.get("t").schema["properties"]["x"]["default"] == default
+
+
 def test_a_text_in_annotated_describes_the_parameter():
     """A plain string stands for a description, beside constraints."""
     schema = typed(Annotated[int, "how many", Ge(1)]).get("t").schema
