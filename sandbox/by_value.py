@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, NewType, TypeVar
 
 import dill
 
-from sandbox import rebuild
+from sandbox import loading, rebuild
 
 _lock = threading.Lock()
 _tokens: "weakref.WeakKeyDictionary[Any, str]" = weakref.WeakKeyDictionary()
@@ -203,13 +203,10 @@ def is_importable(kind: Any) -> bool:
     if _is_parametrised(kind):  # some versions of pydantic put it in its module, as long as it lives
         return False
     module = sys.modules.get(kind.__module__) if kind.__module__ != "__main__" else None
-    found: Any = module
     try:
-        for part in kind.__qualname__.split("."):
-            found = getattr(found, part)
+        return loading.resolve(module, kind.__qualname__) is kind
     except AttributeError:
         return _is_unnamed_builtin(kind)
-    return found is kind
 
 
 def _is_parametrised(kind: Any) -> bool:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from types import MethodType
 from typing import Any
 
+from sandbox import loading
 from sandbox.errors import HandlerUnusable
 
 ADAPTER = "sandbox.worker:call_plainly"
@@ -29,7 +30,7 @@ _tried: dict[str, None] = {}  # keys of handlers, down to the last byte, that ha
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handler:
-    """Hold a function as it travels. Equal handlers are loaded once.
+    """Hold a function as it travels. Equal handlers are loaded once; `key` is a short name that only they share.
 
     `kind` is "import" or "value". `origin` is the module's file where the import roots do not lead to it. `readable`
     are absolute paths that its workers may read. `classes` are the tokens of those that `payload` brings. `adapter`
@@ -50,6 +51,11 @@ class Handler:
     adapter: str = ADAPTER
     isolation: str | None = None
     is_provisional: bool = field(default=False, compare=False, repr=False)
+    key: str = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        wire = json.dumps(self.to_wire_unkeyed(), sort_keys=True)
+        object.__setattr__(self, "key", hashlib.sha256(wire.encode()).hexdigest()[:16])  # it is asked for at every step
 
     @staticmethod
     def of(
@@ -93,11 +99,6 @@ class Handler:
         if _is_initializing(module):
             return False
         return self.is_provisional or bool(self.missing & set(vars(sys.modules[module]) if module in sys.modules else ()))
-
-    @property
-    def key(self) -> str:
-        """Give a short name that is the same for equal handlers only."""
-        return hashlib.sha256(json.dumps(self.to_wire_unkeyed(), sort_keys=True).encode()).hexdigest()[:16]
 
     @property
     def group(self) -> tuple[object, ...]:
@@ -151,10 +152,8 @@ def _import_reference(target: Any) -> dict[str, Any] | None:
         return None
     if not module or not qualname or module == "__main__" or "<" in qualname:
         return None
-    found: Any = sys.modules.get(module)
     try:
-        for part in qualname.split("."):
-            found = getattr(found, part)
+        found = loading.resolve(sys.modules.get(module), qualname)
     except AttributeError:
         if not _is_initializing(module):
             return None
