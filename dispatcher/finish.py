@@ -4,7 +4,7 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from dispatcher.caps import clean, to_json_text
+from dispatcher.caps import to_json_text
 from dispatcher.facts import CallFacts, Timing
 from dispatcher.observation import Observation, render_fault, render_success
 from dispatcher.pipeline import State, Surroundings
@@ -97,7 +97,7 @@ def _printed(state: State) -> str:
 
 
 def _safe(text: str, limit: int) -> str:
-    return str(clean(redact_text(text[: 2 * limit])[0]))[:limit]
+    return redact_text(text[: 2 * limit])[0][:limit]
 
 
 def _size(state: State) -> int:

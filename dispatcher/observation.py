@@ -124,7 +124,7 @@ def render_success(
     if redact:
         result, redacted = redact_value(result, keys=False)
         if output is not None:
-            output, found = redact_text(clean(output), assignments=False)
+            output, found = redact_text(output, assignments=False)
             redacted += found
     result = clean(result)
     text = result if isinstance(result, str) else to_json_text(result)
@@ -240,7 +240,7 @@ def safe_path(path: str, limit: int = PATH_CHARACTERS) -> str:
 
 def _safe(text: str) -> str:
     """Return one line of text without credentials and control characters."""
-    return str(clean(escape_controls(redact_text(text)[0].translate(_BREAKS))))
+    return escape_controls(redact_text(text)[0].translate(_BREAKS))
 
 
 def _hint(

@@ -70,10 +70,10 @@ _HARMLESS = frozenset(
 
 
 def redact_text(text: str, *, assignments: bool = True) -> tuple[str, int]:
-    """Return `text` without credentials, and how many there were; `assignments` covers `password=…` in prose too."""
+    """Return `text`, clean, without credentials, and how many there were; `assignments` covers `password=…` in prose."""
     count = 0
+    text = str(clean(text))
     if len(text) >= 8:
-        text = str(clean(text))
         text, count = _CREDENTIALS.subn(MARK, text)
         text, found = _replaced(_SCHEME, text, _after_scheme)
         count += found

@@ -10,7 +10,6 @@ from sandbox.worker import Labelled, settle
 
 def invoke(function: Callable[..., Any], arguments: dict[str, Any], job: Any) -> Labelled:
     """Return the "result", or the "report" of a known problem; let every other exception through."""
-
     name = job.context.get("context_parameter")
     if name:
         arguments = {**arguments, name: make_context(job)}

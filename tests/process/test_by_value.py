@@ -181,11 +181,11 @@ EXPECTED = [
 ]
 
 
-def test_classes_and_circular_functions_of_a_script_arrive(engine, tmp_path):
-    """Enums, models, dataclasses, tuples, metaclasses and functions that call each other keep their identity."""
-    script = tmp_path / "script.py"
-    script.write_text(textwrap.dedent(SCRIPT).replace("**ENGINE", f"**{engine!r}"))
-    done = subprocess.run(
+def run_script(text, engine, folder):
+    """Run a script that has no main guard with an engine, to its end."""
+    script = folder / "script.py"
+    script.write_text(textwrap.dedent(text).replace("**ENGINE", f"**{engine!r}"))
+    return subprocess.run(
         [sys.executable, str(script)],
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -193,6 +193,11 @@ def test_classes_and_circular_functions_of_a_script_arrive(engine, tmp_path):
         timeout=120,
         env={"PYTHONPATH": os.path.dirname(HERE), "PATH": "/usr/bin:/bin"},
     )
+
+
+def test_classes_and_circular_functions_of_a_script_arrive(engine, tmp_path):
+    """Enums, models, dataclasses, tuples, metaclasses and functions that call each other keep their identity."""
+    done = run_script(SCRIPT, engine, tmp_path)
     assert done.stdout.splitlines() == EXPECTED, done.stderr
 
 
@@ -243,16 +248,7 @@ BELOW = """
 
 def test_functions_may_use_themselves_and_what_stands_below(engine, tmp_path):
     """A decorated function of a script calls itself and helpers defined further down, as anywhere in Python."""
-    script = tmp_path / "script.py"
-    script.write_text(textwrap.dedent(BELOW).replace("**ENGINE", f"**{engine!r}"))
-    done = subprocess.run(
-        [sys.executable, str(script)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={"PYTHONPATH": os.path.dirname(HERE), "PATH": "/usr/bin:/bin"},
-    )
+    done = run_script(BELOW, engine, tmp_path)
     assert done.stdout.splitlines() == ["120", "112", "-5", "Error: the tool failed", "5"], done.stderr
 
 
